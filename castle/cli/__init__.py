@@ -1,0 +1,94 @@
+"""The ``castle`` command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+_GLOBAL_WITH_VALUE = ("--palace",)
+_GLOBAL_FLAGS = ("--debug",)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command and leave the process with its exit code."""
+    _tolerant_streams()
+    arguments = _hoisted(list(sys.argv[1:] if argv is None else argv))
+    debug = "--debug" in arguments
+    try:
+        code = _run(arguments, debug)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has gone; keep the interpreter from complaining at shutdown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    import typer.exceptions
+
+    from castle.cli.app import app
+    from castle.errors import CastleError
+
+    try:
+        result = app(arguments, prog_name="castle", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except typer.exceptions.TyperException as error:
+        return _usage(error)
+    except CastleError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted; run the same command again to go on")
+        return 130
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # the edge of the process: a fault of ours becomes one line
+        if debug:
+            raise
+        _complain(f"{type(error).__name__}: {error}; run it again with --debug and report what that prints")
+        return 1
+
+
+def _usage(error: Exception) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "castle"
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{message}\n")
+    else:
+        _complain(f"{message.rstrip('.')}: see `{command} --help`")
+    return int(getattr(error, "exit_code", 2))
+
+
+def _complain(message: str) -> None:
+    line = " ".join(message.splitlines())
+    sys.stderr.write(f"castle: {line}\n")
+
+
+def _hoisted(arguments: list[str]) -> list[str]:
+    """Move the options that hold for every command to the front, so that they may stand anywhere."""
+    front: list[str] = []
+    rest: list[str] = []
+    pending = iter(arguments)
+    for argument in pending:
+        if argument == "--":
+            rest += [argument, *pending]
+        elif argument in _GLOBAL_WITH_VALUE:
+            front += [argument, *([value] if (value := next(pending, None)) is not None else [])]
+        elif argument in _GLOBAL_FLAGS or argument.startswith(tuple(f"{o}=" for o in _GLOBAL_WITH_VALUE)):
+            front.append(argument)
+        else:
+            rest.append(argument)
+    return front + rest
+
+
+def _tolerant_streams() -> None:
+    """Never fail on a character the terminal cannot show, whatever the locale."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

@@ -1,0 +1,29 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from castle.service import Castle
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Wing = Annotated[str | None, typer.Option("--wing", help="Only this wing.")]
+Room = Annotated[str | None, typer.Option("--room", help="Only this room.")]
+Source = Annotated[str | None, typer.Option("--source", help="Only this source: a path or the end of one.")]
+Kind = Annotated[
+    list[str] | None, typer.Option("--kind", help="Only these kinds of drawers (repeat it for several).")
+]
+History = Annotated[bool, typer.Option("--history", help="Superseded drawers too.")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="What was current at this ISO date or time.", metavar="TIME")
+]
+
+
+def castle(context: typer.Context) -> Castle:
+    """Return the service for the palace that the command line names."""
+    from castle.service import Castle
+
+    return Castle(context.find_root().obj)

@@ -1,0 +1,169 @@
+"""``castle init``, ``mine`` and ``sync``: filing a project and keeping up with it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from castle.cli.common import AsJson, castle
+from castle.cli.output import PARTIAL, note, progress, say, say_json, say_table
+
+if TYPE_CHECKING:
+    from castle.mine.layout import Plan
+    from castle.mine.report import MineReport
+    from castle.service import Castle
+
+_SKIPS_SHOWN = 20
+Directory = Annotated[Path, typer.Argument(help="The project's directory.", metavar="DIR")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command()(init)
+    app.command()(mine)
+    app.command()(sync)
+
+
+def init(
+    context: typer.Context,
+    directory: Directory,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the rooms and mine at once.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Prepare a project: find its rooms, write castle.yaml, and offer to mine it."""
+    with castle(context) as service:
+        plan = service.plan(directory)
+        if not as_json:
+            _say_plan(plan)
+        if not yes and not plan.written:
+            plan = _approved(plan)
+        written = service.init(directory, plan)
+        if written is not None:
+            note(f"wrote {written}")
+        if not yes and not _agrees("Mine this directory now?"):
+            note(f"nothing mined; `castle mine {directory}` does it")
+            return 0
+        return _mine(service, directory, as_json)
+
+
+def mine(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="The project's directory, or one file.", metavar="PATH")],
+    wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
+    no_gitignore: Annotated[bool, typer.Option("--no-gitignore", help="Do not heed .gitignore.")] = False,
+    include_ignored: Annotated[
+        list[str] | None,
+        typer.Option("--include-ignored", help="File these paths all the same (comma list, repeatable)."),
+    ] = None,
+    agent: Annotated[str, typer.Option("--agent", help="Who files it.")] = "cognitive-castle",
+    limit: Annotated[int, typer.Option("--limit", help="Read this many files at most; 0 is all.", min=0)] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be filed, write nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """File a project's text files word for word; unchanged files are passed over.
+
+    Exit code 3 when something could not be filed, 130 when interrupted: the same command goes on.
+    """
+    with castle(context) as service:
+        return _mine(
+            service,
+            path,
+            as_json,
+            wing=wing,
+            gitignore=not no_gitignore,
+            include_ignored=[part for given in include_ignored or () for part in given.split(",") if part],
+            agent=agent,
+            limit=limit,
+            dry_run=dry_run,
+        )
+
+
+def sync(
+    context: typer.Context,
+    directory: Directory,
+    apply: Annotated[bool, typer.Option("--apply", help="Mark what is gone as superseded.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Report filed files that are gone from disk. Their drawers are kept in any case."""
+    with castle(context) as service:
+        report = service.sync(directory, apply=apply)
+    if as_json:
+        say_json(report)
+        return
+    for path in report.gone:
+        say(path)
+    done = "marked superseded" if report.applied else "gone; `castle sync --apply` marks them superseded"
+    note(f"{len(report.gone):,} of {report.checked:,} files {done if report.gone else 'gone'}")
+
+
+def _mine(service: Castle, path: Path, as_json: bool, **options: object) -> int:
+    with progress() as line:
+        report = service.mine(path, progress=line, **options)  # type: ignore[arg-type]
+    if as_json:
+        say_json(report)
+    else:
+        _say_report(report)
+    if report.interrupted:
+        note(f"interrupted; what was filed is kept, `castle mine {path}` goes on")
+        return 130
+    return PARTIAL if report.incomplete else 0
+
+
+def _say_plan(plan: Plan) -> None:
+    say(f"wing {plan.wing}")
+    say_table(("room", "what"), [(room.name, room.description) for room in plan.rooms])
+    say(f"{plan.files:,} files, {plan.bytes / 1e6:,.1f} MB, about {_duration(plan.seconds)} to mine")
+
+
+def _approved(plan: Plan) -> Plan:
+    """Let the person drop and add rooms."""
+    answer = _ask("Rooms: Enter keeps them; or names to drop, +name to add:")
+    return plan.edited(answer.split()) if answer.strip() else plan
+
+
+def _ask(question: str) -> str:
+    sys.stderr.write(f"{question} ")
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
+def _agrees(question: str) -> bool:
+    """Ask; an empty line is yes, the end of the input is no."""
+    answer = _ask(f"{question} [Y/n]")
+    return answer != "" and answer.strip().lower() in ("", "y", "yes")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(seconds, 1):.0f} s"
+
+
+def _say_report(report: MineReport) -> None:
+    if report.dry_run:
+        say_table(("file", "room", "drawers"), report.planned)
+    say(
+        f"wing {report.wing}: {report.files:,} files"
+        f" ({report.new:,} new, {report.changed:,} changed, {report.unchanged:,} unchanged)"
+    )
+    say(
+        f"{report.drawers_new:,} drawers {'would be ' if report.dry_run else ''}filed, "
+        f"{report.drawers_superseded:,} superseded, {report.seconds:.1f} s"
+    )
+    if report.rooms:
+        say_table(("room", "files"), sorted(report.rooms.items()))
+    for text in report.notes:
+        note(text)
+    ignored = Counter(skip.reason for skip in report.ignored)
+    for reason, count in sorted(ignored.items()):
+        note(f"ignored: {count:,} by {reason.removeprefix('ignored: ')}")
+    if report.skipped:
+        note(f"{len(report.skipped):,} not filed:")
+    for skip in report.skipped[:_SKIPS_SHOWN]:
+        note(f"  {skip.path}: {skip.reason}{f' ({skip.detail})' if skip.detail else ''}")
+    if len(report.skipped) > _SKIPS_SHOWN:
+        note(f"  and {len(report.skipped) - _SKIPS_SHOWN:,} more: --json lists them all")

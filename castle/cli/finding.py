@@ -1,0 +1,217 @@
+"""``castle search``, ``get``, ``list`` and ``status``: asking the palace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from castle.cli.common import AsJson, AsOf, History, Kind, Room, Source, Wing, castle
+from castle.cli.output import PARTIAL, note, say, say_json, say_table
+from castle.clock import to_iso
+
+if TYPE_CHECKING:
+    from castle.records import Hit, SearchResult
+    from castle.service import Found
+    from castle.store.status import Status
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command()(search)
+    app.command()(get)
+    app.command("list")(list_)
+    app.command()(status)
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What you look for, in any words.")],
+    wing: Wing = None,
+    room: Room = None,
+    limit: Annotated[int, typer.Option("--limit", "--results", "-n", help="How many at most.")] = 5,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Written at or after this ISO date or time.", metavar="TIME"),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", help="Written before this time, or up to this day.", metavar="TIME"),
+    ] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Only this role (user, assistant).")] = None,
+    source: Source = None,
+    kind: Kind = None,
+    history: History = False,
+    as_of: AsOf = None,
+    as_json: AsJson = False,
+) -> int:
+    """Find the exact words again. Exit code 3 when something could not be searched."""
+    with castle(context) as service:
+        result = service.search(
+            query,
+            wing=wing,
+            room=room,
+            limit=limit,
+            since=since,
+            until=until,
+            role=role,
+            source=source,
+            kinds=kind or (),
+            history=history,
+            as_of=as_of,
+        )
+    if as_json:
+        say_json(result)
+    else:
+        _say_hits(result)
+    return PARTIAL if result.degraded else 0
+
+
+def get(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(help="A drawer's id or its beginning; with --source, a path too.")],
+    neighbours: Annotated[
+        int, typer.Option("--context", help="Drawers before and after it to show as well.", min=0)
+    ] = 0,
+    source: Annotated[bool, typer.Option("--source", help="The whole source it stands in.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a drawer, its surroundings or its whole source, word for word."""
+    with castle(context) as service:
+        found = service.get_source(id) if source else service.get(id, context=neighbours)
+    if as_json:
+        say_json(found)
+    elif source:
+        typer.echo("".join(part.text for part in found), nl=False)
+    else:
+        for part in found:
+            _say_found(part)
+    sealed = sum(part.sealed for part in found)
+    if sealed:
+        note(f"{sealed} secret{'s are' if sealed > 1 else ' is'} masked; the palace keeps the exact text")
+
+
+def list_(
+    context: typer.Context,
+    wing: Wing = None,
+    room: Room = None,
+    source: Source = None,
+    kind: Kind = None,
+    history: History = False,
+    as_of: AsOf = None,
+    sources: Annotated[bool, typer.Option("--sources", help="List sources instead of drawers.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 20,
+    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List drawers or sources, a page at a time."""
+    with castle(context) as service:
+        if sources:
+            page = service.list_sources(wing=wing, limit=limit, offset=offset)
+        else:
+            page = service.list_drawers(
+                wing=wing,
+                room=room,
+                source=source,
+                kinds=kind or (),
+                history=history,
+                as_of=as_of,
+                limit=limit,
+                offset=offset,
+            )
+    if as_json:
+        say_json(page)
+        return
+    if sources:
+        rows = [
+            (s.wing, s.room, s.path, s.revision, _source_state(s.gone, s.forgotten)) for s in page.sources
+        ]
+        say_table(("wing", "room", "source", "revision", "state"), rows)
+    else:
+        say_table(("id", "wing", "room", "source", "text"), [_row(found) for found in page.drawers])
+    shown = len(page.sources) if sources else len(page.drawers)
+    note(f"{page.offset + 1 if shown else 0}-{page.offset + shown} of {page.total}")
+
+
+def status(context: typer.Context, as_json: AsJson = False) -> int:
+    """Show what the palace holds. Exit code 3 when an index is behind or damaged."""
+    with castle(context) as service:
+        found = service.status()
+    late = [p for p in found.projections if p.behind or p.trouble]
+    if as_json:
+        say_json(found)
+    else:
+        _say_status(found)
+    return PARTIAL if late else 0
+
+
+def _say_hits(result: SearchResult) -> None:
+    for number, hit in enumerate(result.hits, start=1):
+        say(_headline(number, hit))
+        say(f"    {_address(hit.address.path, hit.address.first_line, hit.address.last_line)}")
+        say(f"    written {to_iso(hit.authored_at)}, filed {to_iso(hit.filed_at)}")
+        say()
+        say(_indented(hit.text))
+        say()
+    if not result.hits:
+        note("nothing found")
+    for reason in result.degraded:
+        note(f"degraded: {reason}")
+
+
+def _headline(number: int, hit: Hit) -> str:
+    marks = [f"score {hit.score:.3f}", f"{hit.wing} / {hit.room}"]
+    if hit.speaker or hit.role:
+        marks.append(hit.speaker or hit.role)
+    if hit.state != "current":
+        marks.append(hit.state)
+    if hit.copies:
+        marks.append(f"+{len(hit.copies)} cop{'y' if len(hit.copies) == 1 else 'ies'}")
+    return f"{number:>2}. {hit.id}  {'  '.join(marks)}"
+
+
+def _address(path: str, first: int, last: int) -> str:
+    return f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.rstrip("\n").split("\n"))
+
+
+def _say_found(found: Found) -> None:
+    where = _address(found.address.path, found.address.first_line, found.address.last_line)
+    say(f"{found.id}  {found.wing} / {found.room}  {where}  {found.state}")
+    say(f"written {to_iso(found.authored_at)}, filed {to_iso(found.filed_at)} by {found.added_by}")
+    say()
+    typer.echo(found.text, nl=not found.text.endswith("\n"))
+    say()
+
+
+def _row(found: Found) -> Sequence[object]:
+    first = " ".join(found.text.split())
+    where = _address(found.address.path, found.address.first_line, found.address.last_line)
+    return (found.id, found.wing, found.room, where, first[:60] + ("…" if len(first) > 60 else ""))
+
+
+def _source_state(gone: bool, forgotten: bool) -> str:
+    return "forgotten" if forgotten else "gone" if gone else "current"
+
+
+def _say_status(found: Status) -> None:
+    say(f"palace {found.palace}")
+    say(
+        f"{found.drawers:,} drawers from {found.sources:,} sources"
+        f" ({found.superseded:,} superseded, {found.forgotten:,} forgotten), embedder {found.embedder}"
+    )
+    size = found.ledger_bytes + sum(p.bytes for p in found.projections)
+    say(f"{size / 1e6:,.1f} MB on disk")
+    for projection in found.projections:
+        if projection.trouble:
+            say(f"{projection.name}: {projection.trouble}")
+        elif projection.behind:
+            say(f"{projection.name}: {projection.behind:,} drawers behind; `castle mine` catches up")
+    if found.places:
+        say()
+        rows = [(p.wing, p.room, p.current, p.superseded, p.forgotten) for p in found.places]
+        say_table(("wing", "room", "drawers", "superseded", "forgotten"), rows)

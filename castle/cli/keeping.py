@@ -1,0 +1,85 @@
+"""``castle verify``, ``forget`` and ``restore``: looking after the palace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from castle.cli.common import AsJson, castle
+from castle.cli.output import PARTIAL, note, progress, say_json, say_table
+
+if TYPE_CHECKING:
+    from castle.records import Finding
+
+Id = Annotated[str | None, typer.Argument(help="A drawer's id or its beginning.")]
+WholeSource = Annotated[str | None, typer.Option("--source", help="A whole source: its path.")]
+WholeWing = Annotated[str | None, typer.Option("--wing", help="A whole wing.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command()(verify)
+    app.command()(repair)
+    app.command()(forget)
+    app.command()(restore)
+
+
+def verify(context: typer.Context, as_json: AsJson = False) -> int:
+    """Prove that nothing is lost: every text against its hash, every index against the ledger.
+
+    Exit code 1 when a check failed, 3 when one could not be made.
+    """
+    with castle(context) as service, progress() as line:
+        findings = service.verify(line)
+    return _say_findings(findings, as_json)
+
+
+def repair(context: typer.Context, as_json: AsJson = False) -> int:
+    """Build damaged or incomplete indexes again from the ledger, then verify."""
+    with castle(context) as service, progress() as line:
+        findings = service.repair(line)
+    return _say_findings(findings, as_json)
+
+
+def forget(
+    context: typer.Context,
+    id: Id = None,
+    source: WholeSource = None,
+    wing: WholeWing = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a drawer, a source or a wing out of sight; `castle restore` brings it back."""
+    with castle(context) as service:
+        count = service.forget(id, source=source, wing=wing)
+    _tell("forgotten", count, as_json)
+
+
+def restore(
+    context: typer.Context,
+    id: Id = None,
+    source: WholeSource = None,
+    wing: WholeWing = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring back what was forgotten."""
+    with castle(context) as service:
+        count = service.restore(id, source=source, wing=wing)
+    _tell("restored", count, as_json)
+
+
+def _tell(verb: str, count: int, as_json: bool) -> None:
+    if as_json:
+        say_json({verb: count})
+    else:
+        note(f"{count:,} drawer{'' if count == 1 else 's'} {verb}")
+
+
+def _say_findings(findings: Sequence[Finding], as_json: bool) -> int:
+    if as_json:
+        say_json(findings)
+    else:
+        say_table(("check", "result", "detail"), [(f.check, f.status, f.detail) for f in findings])
+    states = {finding.status for finding in findings}
+    return 1 if "failed" in states else PARTIAL if "not checked" in states else 0

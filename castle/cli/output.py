@@ -1,0 +1,113 @@
+"""What commands print: data on stdout, progress and notes on stderr, JSON on request."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from castle.clock import to_iso
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+PARTIAL = 3
+_SHOW_AFTER_SECONDS = 1.0
+
+
+def say(text: str = "") -> None:
+    """Write one line of data."""
+    sys.stdout.write(f"{text}\n")
+
+
+def note(text: str) -> None:
+    """Write one line for the person at the terminal, not for the program behind the pipe."""
+    sys.stderr.write(f"{text}\n")
+
+
+def say_json(value: object) -> None:
+    """Write a value as JSON; dataclasses become objects, times ISO 8601 with offset."""
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+
+
+def plain(value: object, key: str = "") -> object:
+    """Turn a value into what JSON knows."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name), f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, str(k)) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and key.endswith("_at"):
+        return to_iso(value)
+    return value
+
+
+def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table; numbers are set flush right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(f"{c:,}" if isinstance(c, int) else str(c)) for c in row))
+    _print(Console(soft_wrap=not sys.stdout.isatty()), table)
+
+
+def _print(console: object, table: Table) -> None:
+    console.print(table)  # type: ignore[attr-defined]
+
+
+class Progress:
+    """A progress line on stderr that appears when work takes more than a second."""
+
+    def __init__(self, live: bool) -> None:
+        self._live = live
+        self._started = time.monotonic()
+        self._bar: object | None = None
+        self._tasks: dict[str, object] = {}
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Report ``done`` of ``total`` in a phase; a total of 0 is not known."""
+        if self._bar is None:
+            if not self._live or time.monotonic() - self._started < _SHOW_AFTER_SECONDS:
+                return
+            self._bar = self._start()
+        bar = self._bar
+        if phase not in self._tasks:
+            self._tasks[phase] = bar.add_task(phase, total=total or None)  # type: ignore[attr-defined]
+        bar.update(self._tasks[phase], completed=done, total=total or None)  # type: ignore[attr-defined]
+
+    def stop(self) -> None:
+        """Leave the terminal as it was."""
+        if self._bar is not None:
+            self._bar.stop()  # type: ignore[attr-defined]
+
+    @staticmethod
+    def _start() -> object:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        bar.start()
+        return bar
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Progress]:
+    """Show progress on stderr while the block runs."""
+    line = Progress(live=not quiet)
+    try:
+        yield line
+    finally:
+        line.stop()

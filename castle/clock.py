@@ -1,0 +1,43 @@
+"""Time as Castle keeps it: whole microseconds since the epoch, always UTC."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+Clock = Callable[[], int]
+"""A function that returns the current time in microseconds since 1970-01-01T00:00:00Z."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def system_clock() -> int:
+    """Return the time of the machine in microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+def to_iso(micros: int) -> str:
+    """Write microseconds since the epoch as ISO 8601 with offset."""
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
+
+
+def to_micros(moment: datetime) -> int:
+    """Turn an aware datetime into microseconds since the epoch; a naive one raises ValueError."""
+    if moment.tzinfo is None:
+        raise ValueError(f"a time without offset: {moment.isoformat()}")
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def parse_iso(text: str, *, end_of_day: bool = False) -> int:
+    """Read an ISO date or date-time; without an offset it is UTC, a bare date is its first (or last) instant.
+
+    Raises ValueError when the text is neither.
+    """
+    text = text.strip()
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    if end_of_day and len(text) == 10:
+        moment += timedelta(days=1) - timedelta(microseconds=1)
+    return to_micros(moment)

@@ -1,0 +1,145 @@
+"""How a directory is to be filed: root, project, wing and rooms; and the plan that ``castle init`` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from castle.config import FILE_NAME, ProjectConfig, Room, check_name, load_project, write_project
+from castle.errors import UsageError
+from castle.mine.identity import Identity, identify
+from castle.mine.rooms import GENERAL, detect_rooms, normalize_wing
+from castle.mine.walk import Found, walk
+from castle.store.projects import Marks
+
+# Whole-process measurement on two cores: bytes of ordinary text that are filed and embedded in a second.
+BYTES_PER_SECOND = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the text under a path goes; ``only`` is the one file that is meant, None for all of ``root``."""
+
+    root: Path
+    only: Path | None
+    marks: Marks
+    wing: str
+    rooms: tuple[Room, ...]
+    ignore: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What ``castle init`` proposes; ``written`` is true when the project has its castle.yaml already."""
+
+    root: Path
+    wing: str
+    rooms: tuple[Room, ...]
+    files: int
+    bytes: int
+    seconds: float
+    written: bool
+
+    def edited(self, changes: list[str]) -> Plan:
+        """Return the plan without the rooms named, and with those named after a ``+``.
+
+        Raises UsageError for a room that is not there, and for dropping ``general``.
+        """
+        rooms = list(self.rooms)
+        for change in changes:
+            name = change.removeprefix("+")
+            if change.startswith("+"):
+                rooms.append(Room(check_name("room", name)))
+            elif name == GENERAL or name not in [room.name for room in rooms]:
+                raise UsageError(f"room {name} cannot be dropped: it is {GENERAL} or not there")
+            else:
+                rooms = [room for room in rooms if room.name != name]
+        return replace(self, rooms=tuple(rooms))
+
+
+def layout_of(path: Path, wing: str | None = None) -> Layout:
+    """Return how a path is to be filed; ``wing`` overrides what its castle.yaml and its name say.
+
+    Raises UsageError when there is nothing at the path, ConfigError when its castle.yaml is broken.
+    """
+    root, only = _target(path)
+    config = load_project(root)
+    identity = identify(root)
+    notes = []
+    if config is None:
+        notes.append(
+            f"no {FILE_NAME} in {root}: everything goes to room {GENERAL}; `castle init {path}` finds rooms"
+        )
+    chosen = wing or (config.wing if config else None) or normalize_wing(identity.name)
+    return Layout(
+        root,
+        only,
+        marks_of(identity),
+        check_name("wing", chosen),
+        config.rooms if config and config.rooms else (Room(GENERAL),),
+        config.ignore if config else (),
+        tuple(notes),
+    )
+
+
+def plan(path: Path) -> Plan:
+    """Say how a directory would be filed. Raises UsageError when it is none."""
+    root, only = _target(path)
+    if only is not None:
+        raise UsageError(f"{path} is a file: `castle mine {path}` files it, `castle init` wants a directory")
+    config = load_project(root)
+    identity = identify(root)
+    files = [found for found in walk(root) if isinstance(found, Found)]
+    size = sum(found.size for found in files)
+    return Plan(
+        root,
+        (config.wing if config else None) or normalize_wing(identity.name),
+        config.rooms if config and config.rooms else detect_rooms(found.relative for found in files),
+        len(files),
+        size,
+        size / BYTES_PER_SECOND,
+        config is not None,
+    )
+
+
+def write_plan(plan: Plan) -> Path | None:
+    """Write the project's castle.yaml, and name it in .gitignore where there is a repository.
+
+    Returns its path, None when the project has one already, which is left as it is.
+    """
+    if plan.written:
+        return None
+    write_project(plan.root, ProjectConfig(wing=plan.wing, rooms=plan.rooms))
+    if (plan.root / ".git").exists():
+        _ignore_in_git(plan.root / ".gitignore")
+    return plan.root / FILE_NAME
+
+
+def marks_of(identity: Identity) -> Marks:
+    """Return what a project's directory is recognised by."""
+    place = f"\n{identity.subdir}"
+    return Marks(
+        identity.root,
+        identity.name,
+        None if identity.git_common_dir is None else f"{identity.git_common_dir}{place}",
+        None if identity.git_root_commit is None else f"{identity.git_root_commit}{place}",
+    )
+
+
+def _target(path: Path) -> tuple[Path, Path | None]:
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "a loop of links"
+        raise UsageError(f"nothing to file at {path}: {why}") from error
+    return (real, None) if real.is_dir() else (real.parent, real)
+
+
+def _ignore_in_git(path: Path) -> None:
+    known = path.read_bytes() if path.exists() else b""
+    if FILE_NAME.encode() in (line.strip().lstrip(b"/") for line in known.splitlines()):
+        return
+    start = b"" if not known or known.endswith(b"\n") else b"\n"
+    with path.open("ab") as file:
+        file.write(start + FILE_NAME.encode() + b"\n")

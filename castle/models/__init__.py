@@ -1,0 +1,1 @@
+"""Embedders behind one small protocol, with a registry by name; see ``castle.models.registry``."""

@@ -1,0 +1,1 @@
+"""Finding drawers: recall, fusion, and what later stages do with the candidates."""

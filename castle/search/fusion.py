@@ -1,0 +1,56 @@
+"""Stage 2: one ranking out of several.
+
+Two ways: weighted reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), and the weighted mean of
+scores that were brought to [0, 1] within each list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from castle.records import StageScore
+from castle.search.candidates import Candidate
+
+Lists = Mapping[str, Sequence[Candidate]]
+
+
+def reciprocal_ranks(lists: Lists, weights: Mapping[str, float], k: float = 60.0) -> list[Candidate]:
+    """Fuse by rank: the sum over lists of weight / (k + rank), ranks from 1; a list without weight counts 0.
+
+    Sorted by descending score, ties by id.
+    """
+    parts = {
+        name: [weights.get(name, 0.0) / (k + rank) for rank in range(1, len(members) + 1)]
+        for name, members in lists.items()
+    }
+    return _joined(lists, parts)
+
+
+def calibrated_scores(lists: Lists, weights: Mapping[str, float]) -> list[Candidate]:
+    """Fuse by score: each list is scaled to [0, 1] by its extremes, absence counts 0, the mean is weighted.
+
+    Sorted by descending score in [0, 1], ties by id.
+    """
+    total = sum(weights.get(name, 0.0) for name, members in lists.items() if members) or 1.0
+    parts: dict[str, list[float]] = {}
+    for name, members in lists.items():
+        low = min((member.score for member in members), default=0.0)
+        width = max((member.score for member in members), default=0.0) - low
+        weight = weights.get(name, 0.0) / total
+        parts[name] = [weight * ((m.score - low) / width if width else 1.0) for m in members]
+    return _joined(lists, parts)
+
+
+def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidate]:
+    scores: dict[str, float] = {}
+    stages: dict[str, dict[str, StageScore]] = {}
+    matched: dict[str, tuple[str, ...]] = {}
+    hashes: dict[str, str] = {}
+    for name, members in lists.items():
+        for rank, (member, part) in enumerate(zip(members, parts[name], strict=True), start=1):
+            scores[member.id] = scores.get(member.id, 0.0) + part
+            stages.setdefault(member.id, {})[name] = StageScore(rank, member.score)
+            matched[member.id] = tuple(dict.fromkeys((*matched.get(member.id, ()), *member.matched)))
+            hashes[member.id] = member.sha256
+    ranked = sorted(scores, key=lambda id_: (-scores[id_], id_))
+    return [Candidate(id_, hashes[id_], scores[id_], stages[id_], matched[id_]) for id_ in ranked]

@@ -1,0 +1,376 @@
+"""Castle: the one object that the command line, the MCP server, the hooks and Python programs call."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from castle import config
+from castle.clock import Clock, parse_iso, system_clock
+from castle.errors import UsageError
+from castle.records import Address, Drawer, Finding, Scope, SearchResult, State
+
+if TYPE_CHECKING:
+    from castle.mine.layout import Plan
+    from castle.mine.report import MineReport, Progress, SyncReport
+    from castle.store.palace import Palace
+    from castle.store.reading import SourceInfo
+    from castle.store.status import Status
+    from castle.store.verify import Progress as VerifyProgress
+
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 10_000
+MAX_QUERY = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One drawer with everything that may be shown of it; ``text`` is served text."""
+
+    id: str
+    text: str
+    wing: str
+    room: str
+    hall: str
+    kind: str
+    role: str
+    speaker: str
+    source: str
+    address: Address
+    authored_at: int
+    filed_at: int
+    added_by: str
+    sha256: str
+    state: State
+    sealed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing, and how many there are in all."""
+
+    total: int
+    offset: int
+    drawers: tuple[Found, ...] = ()
+    sources: tuple[SourceInfo, ...] = ()
+
+
+class Castle:
+    """A palace and everything that can be done with it.
+
+    ``palace`` is its directory; left out, the settings decide (the environment variable CASTLE_PALACE_PATH,
+    the user's ``castle.yaml``, ``~/.castle/palace``). ``embedder`` names the embedder a new palace is made
+    with. Nothing is opened or created before the first call that needs it.
+    """
+
+    def __init__(
+        self,
+        palace: Path | str | None = None,
+        *,
+        embedder: str | None = None,
+        settings: config.Settings | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        flags = {"palace_path": None if palace is None else str(palace), "embedder_model": embedder}
+        self.settings = settings if settings is not None else config.load(flags)
+        self._clock = clock
+        self._opened: Palace | None = None
+
+    def __enter__(self) -> Castle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the palace."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def root(self) -> Path:
+        """The directory of the palace."""
+        return self.settings.palace_path
+
+    def plan(self, directory: Path | str) -> Plan:
+        """Say how a directory would be filed: wing, rooms, files and bytes; changes nothing."""
+        from castle.mine.layout import plan
+
+        return plan(Path(directory))
+
+    def init(self, directory: Path | str, plan: Plan | None = None) -> Path | None:
+        """Write the project's ``castle.yaml``; return its path, None when one was there already."""
+        from castle.mine.layout import write_plan
+
+        return write_plan(plan or self.plan(directory))
+
+    def mine(
+        self,
+        path: Path | str,
+        *,
+        wing: str | None = None,
+        gitignore: bool = True,
+        include_ignored: Sequence[str] = (),
+        agent: str = "cognitive-castle",
+        limit: int = 0,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> MineReport:
+        """File a project's text files, then bring the indexes up to date.
+
+        ``limit`` files at most are read (0: all). A KeyboardInterrupt loses nothing that was filed; the same
+        call goes on. Raises UsageError when there is nothing at ``path``.
+        """
+        from castle.mine.project import MineOptions, mine
+
+        options = MineOptions(wing, gitignore, tuple(include_ignored), agent, limit, dry_run)
+        palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
+        return mine(palace, Path(path), options, self.settings, progress)
+
+    def sync(self, path: Path | str, *, apply: bool = False, actor: str | None = None) -> SyncReport:
+        """Report a project's filed files that are gone from disk; ``apply`` marks their drawers superseded.
+
+        Raises RefusedError when the whole directory is missing or none of its files is there.
+        """
+        from castle.mine.sync import sync
+
+        return sync(self._palace(), Path(path), apply, actor or _user())
+
+    def search(
+        self,
+        query: str,
+        *,
+        wing: str | None = None,
+        room: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        since: str | None = None,
+        until: str | None = None,
+        role: str | None = None,
+        source: str | None = None,
+        kinds: Sequence[str] = (),
+        history: bool = False,
+        as_of: str | None = None,
+    ) -> SearchResult:
+        """Find the drawers that answer a query, best first, with equal texts folded into one hit.
+
+        ``since`` (inclusive) and ``until`` (exclusive; a bare date includes its day) bound ``authored_at``
+        and are ISO dates or date-times, UTC without an offset. ``history`` adds superseded drawers, ``as_of``
+        asks for those that were current at a time. Any text is a legal query; an empty one is a UsageError.
+        """
+        from castle.search.pipeline import Options, search
+
+        _check_query(query, limit)
+        scope = self._scope(wing, room, role, source, since, until, kinds, history, as_of)
+        palace = self._palace()
+        options = Options(
+            fusion=self.settings.fusion,
+            k_rrf=self.settings.k_rrf,
+            weight_dense=self.settings.weight_dense,
+            weight_sparse=self.settings.weight_sparse,
+            catch_up_ms=self.settings.search_catch_up_ms,
+        )
+        return search(palace, query, scope, limit, options)
+
+    def get(self, id: str, *, context: int = 0) -> list[Found]:
+        """Return a drawer, with up to ``context`` neighbours before and after it in its source.
+
+        ``id`` may be a unique beginning of at least six characters. Raises NotFoundError.
+        """
+        from castle.store.reading import full_id, neighbours
+
+        with self._palace().ledger.read() as cx:
+            return [_found(*pair) for pair in neighbours(cx, full_id(cx, id), context)]
+
+    def get_source(self, name: str) -> list[Found]:
+        """Return every drawer of a source's last revision in order; joined, their texts are the source.
+
+        ``name`` is a path, the end of one, a source key, or the id of one of its drawers.
+        """
+        from castle.store.reading import members, named_source
+
+        with self._palace().ledger.read() as cx:
+            return [_found(*pair) for pair in members(cx, named_source(cx, name).key)]
+
+    def list_drawers(
+        self,
+        *,
+        wing: str | None = None,
+        room: str | None = None,
+        source: str | None = None,
+        kinds: Sequence[str] = (),
+        history: bool = False,
+        as_of: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> Page:
+        """Return one page of the drawers in a scope, in the order they were filed."""
+        from castle.store.reading import addresses, listed
+
+        scope = self._scope(wing, room, None, source, None, None, kinds, history, as_of)
+        palace = self._palace()
+        with palace.ledger.read() as cx:
+            total, page = listed(cx, scope, limit, offset)
+            where = addresses(cx, [drawer.id for drawer in page])
+            return Page(total, offset, drawers=tuple(_found(d, where[d.id]) for d in page))
+
+    def list_sources(self, *, wing: str | None = None, limit: int = 20, offset: int = 0) -> Page:
+        """Return one page of the sources, by wing and path."""
+        from castle.store.reading import list_sources
+
+        with self._palace().ledger.read() as cx:
+            total, page = list_sources(cx, wing, limit, offset)
+            return Page(total, offset, sources=tuple(page))
+
+    def status(self) -> Status:
+        """Return what the palace holds, from counts."""
+        from castle.store.status import status
+
+        return status(self._palace())
+
+    def verify(self, progress: VerifyProgress | None = None) -> list[Finding]:
+        """Check the ledger against its hashes and every projection against the ledger."""
+        from castle.store.verify import verify
+
+        return verify(self._palace(), progress)
+
+    def repair(self, progress: VerifyProgress | None = None) -> list[Finding]:
+        """Build damaged or incomplete indexes again from the ledger; return what verification says then."""
+        from castle.store.repair import repair
+
+        return repair(self._palace(), progress)
+
+    def forget(
+        self,
+        id: str | None = None,
+        *,
+        source: str | None = None,
+        wing: str | None = None,
+        actor: str | None = None,
+    ) -> int:
+        """Put a drawer, a source or a wing out of sight until it is restored; return how many drawers.
+
+        A forgotten source is not filed again. Raises NotFoundError.
+        """
+        from castle.store.places import forget
+
+        _one_of(id, source, wing)
+        return forget(self._palace().ledger, id_=id, source=source, wing=wing, actor=actor or _user())
+
+    def restore(self, id: str | None = None, *, source: str | None = None, wing: str | None = None) -> int:
+        """Bring back what was forgotten; return how many drawers."""
+        from castle.store.places import restore
+
+        _one_of(id, source, wing)
+        return restore(self._palace().ledger, id_=id, source=source, wing=wing)
+
+    def rename_wing(self, old: str, new: str, *, merge: bool = False) -> int:
+        """Give a wing another name; return how many drawers moved.
+
+        Raises RefusedError when there is one called ``new`` already and ``merge`` is false.
+        """
+        from castle.store.places import rename_wing
+
+        return rename_wing(self._palace().ledger, old, config.check_name("wing", new), merge=merge)
+
+    def _exists(self) -> bool:
+        return (self.root / "castle.db").is_file()
+
+    def _palace(self, *, create: bool = False) -> Palace:
+        if self._opened is None:
+            from castle.store.palace import Palace
+
+            explicit = self.settings.origin("embedder_model") != "default"
+            wanted = self.settings.embedder_model if explicit else None
+            self._opened = Palace(self.root, create=create, embedder=wanted, clock=self._clock)
+        return self._opened
+
+    def _scope(
+        self,
+        wing: str | None,
+        room: str | None,
+        role: str | None,
+        source: str | None,
+        since: str | None,
+        until: str | None,
+        kinds: Sequence[str],
+        history: bool,
+        as_of: str | None,
+    ) -> Scope:
+        scope = Scope(
+            wing=wing,
+            room=room,
+            role=role,
+            since=_moment("since", since),
+            until=_moment("until", until, end_of_day=True),
+            kinds=tuple(kinds),
+            history=history,
+            as_of=_moment("as_of", as_of, end_of_day=True),
+        )
+        if source is None:
+            return scope
+        from castle.store.reading import named_source
+
+        with self._palace().ledger.read() as cx:
+            return replace(scope, source=named_source(cx, source).key)
+
+
+def _moment(name: str, text: str | None, *, end_of_day: bool = False) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_iso(text, end_of_day=end_of_day)
+    except ValueError as error:
+        raise UsageError(
+            f"{name} {text!r} is no ISO date or time: write 2026-05-31 or 2026-05-31T09:30:00+02:00"
+        ) from error
+
+
+def _check_query(query: str, limit: int) -> None:
+    if not query.strip():
+        raise UsageError('the query is empty: castle search "what you look for"')
+    if len(query) > MAX_QUERY:
+        raise UsageError(f"the query has {len(query)} characters, {MAX_QUERY} are the most")
+    if not 1 <= limit <= MAX_LIMIT:
+        raise UsageError(f"limit {limit} is not between 1 and {MAX_LIMIT}")
+
+
+def _one_of(*given: str | None) -> None:
+    if sum(value is not None for value in given) != 1:
+        raise UsageError("name one of: a drawer id, --source, --wing")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+def _found(drawer: Drawer, address: Address) -> Found:
+    from castle.store.reading import served
+
+    return Found(
+        id=drawer.id,
+        text=served(drawer),
+        wing=drawer.wing,
+        room=drawer.room,
+        hall=drawer.hall,
+        kind=drawer.kind,
+        role=drawer.role,
+        speaker=drawer.speaker,
+        source=drawer.source,
+        address=address,
+        authored_at=drawer.authored_at,
+        filed_at=drawer.filed_at,
+        added_by=drawer.added_by,
+        sha256=drawer.sha256,
+        state=drawer.state,
+        sealed=len(drawer.sealed),
+    )

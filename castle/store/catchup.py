@@ -1,0 +1,203 @@
+"""Catching up: replaying the ledger's changes into the projections.
+
+Whoever holds a projection's kernel lock works for everybody. A projection whose epoch is not the ledger's, or
+that claims more changes than the ledger has, is from another time and is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import insert, select
+
+from castle.errors import PalaceError
+from castle.store.filing import batches
+from castle.store.palace import POLL_SECONDS, Palace
+from castle.store.projection import (
+    Projection,
+    ProjectionBusy,
+    ProjectionRow,
+    ProjectionUnavailable,
+    Watermark,
+)
+from castle.store.reading import changed_rows, count_changed
+from castle.store.schema import vectors as vector_cache
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Progress = Callable[[int, int], None]
+"""Called with the number of drawers done and the number there are to do."""
+
+LEXICON_BATCH = 2000
+VECTOR_BATCH = 1024
+EMBED_BATCH = 128
+HASTY_BATCH = 8
+
+
+def behind(palace: Palace, projection: Projection) -> int:
+    """Return how many changes the projection does not hold yet."""
+    mark = projection.watermark()
+    after = mark.seq if mark is not None and _fits(palace, mark) else 0
+    with palace.ledger.read() as cx:
+        return count_changed(cx, after)
+
+
+def catch_up_lexicon(
+    palace: Palace, *, deadline: float | None = None, progress: Progress | None = None
+) -> None:
+    """Bring the index of words up to date; ``deadline`` (monotonic seconds) makes it stop early."""
+
+    def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
+        palace.lexicon.apply(rows, mark)
+
+    _catch_up(palace, palace.lexicon, apply, LEXICON_BATCH, deadline, progress)
+
+
+def catch_up_vectors(
+    palace: Palace, *, deadline: float | None = None, progress: Progress | None = None
+) -> None:
+    """Bring the vectors up to date, embedding what no cache holds; ``deadline`` makes it stop early."""
+    palace.check_embedder()
+    done = 0
+
+    def report(count: int, total: int) -> None:
+        if progress is not None:
+            progress(done + count, total)
+
+    def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
+        nonlocal done
+        total = done + behind(palace, palace.vectors) if progress else 0
+        matrix = _vectors_for(palace, rows, lambda count: report(count, total))
+        palace.vectors.apply(rows, matrix, mark)
+        done += len(rows)
+
+    batch = VECTOR_BATCH if deadline is None else HASTY_BATCH
+    _catch_up(palace, palace.vectors, apply, batch, deadline, None)
+
+
+def _catch_up(
+    palace: Palace,
+    projection: Projection,
+    apply: Callable[[Sequence[ProjectionRow], Watermark], None],
+    batch: int,
+    deadline: float | None,
+    progress: Progress | None,
+) -> None:
+    lock = palace.lock(projection.name)
+    while True:
+        if lock.try_acquire():
+            try:
+                _replay(palace, projection, apply, batch, deadline, progress)
+            finally:
+                lock.release()
+            return
+        if not lock.reason.startswith("held"):
+            raise PalaceError(f"the index of {projection.name} cannot be brought up to date: {lock.reason}")
+        if deadline is not None or behind(palace, projection) == 0:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _replay(
+    palace: Palace,
+    projection: Projection,
+    apply: Callable[[Sequence[ProjectionRow], Watermark], None],
+    batch: int,
+    deadline: float | None,
+    progress: Progress | None,
+) -> None:
+    mark = projection.watermark()
+    if mark is None or not _fits(palace, mark):
+        projection.reset()
+        mark = Watermark(palace.ledger.epoch(), 0)
+    total = behind(palace, projection) if progress else 0
+    done = 0
+    while deadline is None or time.monotonic() < deadline:
+        with palace.ledger.read() as cx:
+            rows = changed_rows(cx, mark.seq, batch)
+        if not rows:
+            return
+        mark = Watermark(mark.epoch, rows[-1].seq)
+        try:
+            apply(rows, mark)
+        except ProjectionUnavailable as error:
+            if isinstance(error, ProjectionBusy) or projection.watermark() is not None:
+                raise  # the write failed, not the projection: a full disk must not cost what is there
+            projection.reset()
+            mark = Watermark(mark.epoch, 0)
+            with palace.ledger.read() as cx:
+                rows = changed_rows(cx, 0, batch)
+            mark = Watermark(mark.epoch, rows[-1].seq)
+            apply(rows, mark)
+        done += len(rows)
+        if progress:
+            progress(done, total)
+
+
+def _fits(palace: Palace, mark: Watermark) -> bool:
+    return mark.epoch == palace.ledger.epoch() and mark.seq <= palace.ledger.head()
+
+
+def input_hash(row: ProjectionRow) -> bytes:
+    """Return the key of a drawer's vector in the cache."""
+    return hashlib.sha256(row.embedded.encode("utf-8")).digest()
+
+
+def cached_vectors(palace: Palace, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+    """Return the vectors the ledger keeps for these inputs of the palace's embedder."""
+    import numpy as np
+
+    identity = palace.identity.identity
+    found: dict[bytes, NDArray[np.float32]] = {}
+    with palace.ledger.read() as cx:
+        for part in batches(keys):
+            query = select(vector_cache.c.input, vector_cache.c.vector).where(
+                vector_cache.c.embedder == identity, vector_cache.c.input.in_(part)
+            )
+            for key, blob in cx.execute(query):
+                found[key] = _normal(np.frombuffer(blob, dtype=np.float16))
+    return found
+
+
+def _vectors_for(
+    palace: Palace, rows: Sequence[ProjectionRow], progress: Callable[[int], None]
+) -> NDArray[np.float32]:
+    """Return one vector a row, from the cache or the embedder; forgotten rows get zeros."""
+    import numpy as np
+
+    texts = {input_hash(row): row.embedded for row in rows if row.state != "forgotten"}
+    known = cached_vectors(palace, list(texts))
+    progress(len(known))
+    missing = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
+    identity = palace.identity.identity
+    for part in batches(missing, EMBED_BATCH):
+        halves = palace.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
+        with palace.ledger.write() as cx:
+            cx.execute(
+                insert(vector_cache).prefix_with("OR IGNORE"),
+                [
+                    {"embedder": identity, "input": key, "vector": half.tobytes()}
+                    for key, half in zip(part, halves, strict=True)
+                ],
+            )
+        known.update((key, _normal(half)) for key, half in zip(part, halves, strict=True))
+        progress(len(known))
+    matrix = np.zeros((len(rows), palace.identity.dim), dtype=np.float32)
+    for index, row in enumerate(rows):
+        if row.state != "forgotten":
+            matrix[index] = known[input_hash(row)]
+    return matrix
+
+
+def _normal(half: NDArray[np.float16]) -> NDArray[np.float32]:
+    """Widen a cached vector; the same bytes always give the same unit vector."""
+    import numpy as np
+
+    wide = half.astype(np.float32)
+    unit: NDArray[np.float32] = wide / np.linalg.norm(wide)
+    return unit

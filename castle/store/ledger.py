@@ -1,0 +1,229 @@
+"""The ledger: one SQLite database that is the record of everything filed.
+
+``Ledger.write()`` is one ``BEGIN IMMEDIATE`` transaction, kept short; ``Ledger.read()`` is one consistent
+snapshot. A writer that finds the database busy tries again with jitter until ``patience`` seconds are over.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+
+from castle.clock import Clock, system_clock
+from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, PalaceVersionError
+from castle.store import graph_tables  # noqa: F401  (declares its tables)
+from castle.store.schema import SCHEMA_VERSION, meta, tables
+
+FILE_NAME = "castle.db"
+PATIENCE_SECONDS = 30.0
+_BUSY_MS = 200
+
+
+class Ledger:
+    """The open ledger of one palace; safe to use from several threads and processes at once.
+
+    Raises PalaceNotFoundError when there is none at ``root`` and ``create`` is false, PalaceVersionError
+    when a newer Castle wrote it, PalaceError when the file is not a readable ledger.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        create: bool = False,
+        clock: Clock = system_clock,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.root = root
+        self.path = root / FILE_NAME
+        self.clock = clock
+        self.patience = patience
+        if not create and not self.path.is_file():
+            raise PalaceNotFoundError(
+                f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`, "
+                "or name another with --palace"
+            )
+        if create:
+            _make_private(root, self.path)
+        self._engine = _engine(self.path)
+        try:
+            self._check_schema(create)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one snapshot of the ledger."""
+        with self._guard(), self._engine.connect() as cx:
+            cx.exec_driver_sql("BEGIN")
+            try:
+                yield cx
+            finally:
+                cx.exec_driver_sql("ROLLBACK")
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Give the one writing connection; commits at the end, rolls back on any exception.
+
+        Raises PalaceBusyError when other processes kept the ledger for longer than ``patience`` seconds.
+        """
+        with self._guard(), self._engine.connect() as cx:
+            self._begin_immediate(cx)
+            try:
+                yield cx
+                cx.exec_driver_sql("COMMIT")
+            except BaseException:
+                if cx.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
+                    cx.exec_driver_sql("ROLLBACK")
+                raise
+
+    def epoch(self) -> str:
+        """Return the ledger's epoch, which projections must carry."""
+        return self.value("epoch") or ""
+
+    def head(self) -> int:
+        """Return the number of the last change."""
+        return int(self.value("seq") or 0)
+
+    def value(self, key: str) -> str | None:
+        """Return one row of the ``meta`` table, None where there is none."""
+        with self.read() as cx:
+            return get_value(cx, key)
+
+    def _begin_immediate(self, cx: Connection) -> None:
+        deadline = time.monotonic() + self.patience
+        pause = 0.005
+        while True:
+            try:
+                cx.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except DBAPIError as error:
+                if not _is_busy(error):
+                    raise
+                if time.monotonic() > deadline:
+                    raise PalaceBusyError(
+                        f"{self.path} was busy for {self.patience:.0f} s: another process is writing; "
+                        "run the command again"
+                    ) from error
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, 0.25)
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Turn what SQLite says about the file into one line for the user."""
+        try:
+            yield
+        except (DBAPIError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            if isinstance(cause, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+                raise
+            raise PalaceError(f"{self.path}: {cause}") from error
+
+    def _check_schema(self, create: bool) -> None:
+        with self.write() if create else self.read() as cx:
+            known = cx.exec_driver_sql(
+                "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
+            ).first()
+            if known is None:
+                if not create:
+                    raise PalaceError(f"{self.path} is not a ledger of Castle")
+                tables.create_all(cx)
+                set_value(cx, "schema_version", str(SCHEMA_VERSION))
+                set_value(cx, "epoch", secrets.token_hex(8))
+                set_value(cx, "salt", secrets.token_hex(32))
+                set_value(cx, "seq", "0")
+                set_value(cx, "created_at", str(self.clock()))
+            version = int(get_value(cx, "schema_version") or 0)
+        if version > SCHEMA_VERSION:
+            raise PalaceVersionError(
+                f"{self.path} has schema {version}, this Castle knows {SCHEMA_VERSION}: "
+                "upgrade with `pip install -U cognitive-castle`"
+            )
+
+
+def get_value(cx: Connection, key: str) -> str | None:
+    """Return the value of ``key`` in the ``meta`` table."""
+    value: str | None = cx.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+    return value
+
+
+def set_value(cx: Connection, key: str, value: str) -> None:
+    """Set ``key`` in the ``meta`` table."""
+    cx.exec_driver_sql(
+        "INSERT INTO meta(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
+
+
+def next_seqs(cx: Connection, count: int) -> int:
+    """Take ``count`` consecutive change numbers inside a write transaction and return the first."""
+    first = int(get_value(cx, "seq") or 0) + 1
+    set_value(cx, "seq", str(first + count - 1))
+    return first
+
+
+def to_json(value: object) -> str:
+    """Write JSON the way the ledger stores it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _make_private(root: Path, file: Path) -> None:
+    made = not root.exists()
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if made or not any(root.iterdir()):
+        root.chmod(0o700)
+    file.touch(mode=0o600, exist_ok=True)
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(
+            path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+        ),
+        isolation_level="AUTOCOMMIT",
+        poolclass=QueuePool,
+        pool_size=2,
+        max_overflow=16,
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: ConnectionPoolEntry) -> None:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
+            _patiently(connection, f"PRAGMA {pragma}")
+
+    return engine
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a statement that takes a lock of its own, such as the switch to WAL by two first openers."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.005, 0.05))
+
+
+def _is_busy(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

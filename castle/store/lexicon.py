@@ -1,0 +1,429 @@
+"""The index of words: a Tantivy directory that answers by BM25.
+
+Text is cut into words by ``castle.text.words`` at both ends; Tantivy only splits at the spaces put between
+them and stems. Queries are built from terms, so no text of a user is ever read as query syntax.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castle.records import HIDDEN_KINDS, Scope
+from castle.store.native import native_edge
+from castle.store.projection import (
+    ProjectionRow,
+    ProjectionUnavailable,
+    Watermark,
+    disk_bytes,
+    legal_text,
+)
+from castle.store.segments import Seen, damaged_files
+from castle.text.words import phrases, words
+
+if TYPE_CHECKING:
+    import tantivy
+
+MAX_WORDS = 1000
+"""Distinct words of a query that are looked up; of more, the rarest."""
+MAX_PHRASES = 16
+TITLE_WEIGHT = 0.4
+PHRASE_WEIGHT = 2.0
+
+_HEAP_BYTES = 64_000_000
+_ANALYZER = "castle"
+_MARK = "#watermark"
+_RAW_FIELDS = ("wing", "room", "kind", "role", "speaker", "source", "state")
+# Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
+_SLACK = 32
+# A float32 score adds up this many distinct powers of two without rounding.
+_BITS = 23
+_IDS_AT_ONCE = 10_000
+_NEVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalMatch:
+    """A drawer that shares words with a query; ``matched`` are those words as the query has them."""
+
+    id: str
+    score: float
+    sha256: str
+    matched: tuple[str, ...]
+
+
+class LexicalMatches(list[LexicalMatch]):
+    """Matches, best first; ``truncated`` says that the query had more words than were looked up."""
+
+    truncated: bool = False
+
+
+class Lexicon:
+    """The projection of drawers onto their words, in the directory ``path``; in memory when it is None.
+
+    Readers see every commit of other processes at their next call. Writers hold the projection's FileLock;
+    Tantivy's own lock is a kernel lock as well and outlives nobody. Every method but ``watermark`` raises
+    ProjectionUnavailable when the directory is missing or damaged.
+    """
+
+    name = "lexicon"
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._index: tantivy.Index | None = None
+        self._stems: tantivy.TextAnalyzer | None = None
+        self._whole: Seen = set()
+        self._copied: tuple[tuple[int, int], tempfile.TemporaryDirectory[str]] | None = None
+
+    def watermark(self) -> Watermark | None:
+        """Return what it has reached, None when it is empty, missing or unreadable."""
+        try:
+            with self._edge():
+                index = self._open()
+                searcher = index.searcher()
+                found = searcher.search(self._term(index, "id", _MARK), 1, False).hits
+                if not found:
+                    return None
+                document = searcher.doc(found[0][1])
+                return Watermark(str(document.get_first("epoch")), int(document.get_first("seq") or 0))
+        except ProjectionUnavailable:
+            return None
+
+    def apply(self, rows: Sequence[ProjectionRow], reached: Watermark) -> None:
+        """Bring the rows in and record the watermark, in one commit; applying twice changes nothing.
+
+        Raises ProjectionBusy when another process is writing.
+        """
+        import tantivy
+
+        latest = {row.id: row for row in rows}
+        with self._edge():
+            index = self._open_for_writing()
+            writer = index.writer(_HEAP_BYTES, 1)
+            self._discard_leftovers()
+            if damaged := self.damaged_files():
+                raise ProjectionUnavailable(f"{self.path}/{damaged[0]} is damaged: run castle repair")
+            for id_ in (*latest, _MARK):
+                writer.delete_documents_by_term("id", id_)
+            for row in latest.values():
+                if row.state != "forgotten":
+                    writer.add_document(self._document(row))
+            mark = tantivy.Document()
+            mark.add_text("id", _MARK)
+            mark.add_text("epoch", reached.epoch)
+            mark.add_integer("seq", reached.seq)
+            writer.add_document(mark)
+            writer.commit()
+            # Merging is what keeps the number of segments small; leaving earlier would abandon it.
+            writer.wait_merging_threads()
+            self._index = index
+
+    def search(self, text: str, scope: Scope, limit: int) -> LexicalMatches:
+        """Return the drawers in scope that share words with ``text``, best BM25 score first.
+
+        Any text is a legal query; one without words matches nothing. Text in quotation marks counts again as
+        a phrase. ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at
+        that time and came back later: the ledger knows.
+        """
+        matches = LexicalMatches()
+        text = legal_text(text)
+        if limit <= 0:
+            return matches
+        with self._edge():
+            index = self._open()
+            searcher = index.searcher()
+            stems = self._query_stems(text)
+            if len(stems) > MAX_WORDS:
+                matches.truncated = True
+                rarity = {stem: searcher.doc_freq("body", stem) or 2**31 for stem in stems}
+                stems = {stem: stems[stem] for stem in sorted(stems, key=rarity.__getitem__)[:MAX_WORDS]}
+            if not stems:
+                return matches
+            exact = [self._analyze(part) for part in phrases(text)]
+            exact = [phrase for phrase in exact if len(phrase) > 1]
+            matches.truncated |= len(exact) > MAX_PHRASES
+            query = self._query(index, list(stems), exact[:MAX_PHRASES], scope)
+            hits = searcher.search(query, limit + _SLACK, False).hits
+            documents = [(float(score), searcher.doc(address)) for score, address in hits]
+            found = [(score, str(d.get_first("id")), d.get_first("sha256")) for score, d in documents]
+            found = sorted(found, key=lambda item: (-item[0], item[1]))[:limit]
+            matched = self._matched(index, searcher, stems, [id_ for _, id_, _ in found])
+        matches += [
+            LexicalMatch(id_, score, bytes(digest or b"").hex(), matched[id_]) for score, id_, digest in found
+        ]
+        return matches
+
+    def count(self) -> int:
+        """Return the number of drawers it holds."""
+        with self._edge():
+            index = self._open()
+            searcher = index.searcher()
+            marks = searcher.search(self._term(index, "id", _MARK), 1, False).hits
+            return int(searcher.num_docs) - len(marks)
+
+    def ids_present(self, ids: Collection[str]) -> set[str]:
+        """Return those of the ids that it holds."""
+        import tantivy
+
+        wanted = [legal_text(id_) for id_ in ids if id_ != _MARK]
+        present: set[str] = set()
+        with self._edge():
+            index = self._open()
+            searcher = index.searcher()
+            for start in range(0, len(wanted), _IDS_AT_ONCE):
+                part = wanted[start : start + _IDS_AT_ONCE]
+                query = tantivy.Query.term_set_query(index.schema, "id", part)
+                hits = searcher.search(query, len(part), False).hits
+                present.update(str(searcher.doc(address).get_first("id")) for _, address in hits)
+        return present
+
+    def damaged_files(self) -> list[str]:
+        """Return the names of files that are not as they were written; whole ones are not read again."""
+        if self.path is None or not (self.path / "meta.json").exists():
+            return []
+        return damaged_files(self.path, self._whole)
+
+    def disk_bytes(self) -> int:
+        """Return the size of its files, 0 when there are none."""
+        return disk_bytes(self.path) if self.path is not None else 0
+
+    def reset(self) -> None:
+        """Throw everything away."""
+        self.close()
+        if self.path is None:
+            return
+        # Renamed first, so that no reader ever sees half a directory.
+        if self.path.exists():
+            self.path.rename(self.path.with_name(f"{self.path.name}.discarded-{secrets.token_hex(4)}"))
+        for old in self.path.parent.glob(f"{self.path.name}.discarded-*"):
+            shutil.rmtree(old, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of its files; the next call opens them again."""
+        self._index = None
+        if self._copied is not None:
+            self._copied[1].cleanup()
+            self._copied = None
+
+    # Opening
+
+    def _edge(self) -> Any:
+        return native_edge("index of words", self.path or Path("memory"))
+
+    def _open(self) -> tantivy.Index:
+        """Return the index as of the last commit of any process."""
+        if self._index is not None and self._copied is None:
+            try:
+                self._index.reload()
+            except ValueError:
+                # Another process threw the directory away; what is there now is opened below.
+                if self.path is None:
+                    raise
+                self._index = None
+        if self.path is None:
+            if self._index is None:
+                raise ProjectionUnavailable("nothing was put into the index of words yet")
+            return self._index
+        if self._index is None or self._copied is not None:
+            if not (self.path / "meta.json").exists():
+                self._index = None
+                raise ProjectionUnavailable(f"there is no index of words at {self.path}: run castle repair")
+            if os.access(self.path, os.W_OK):
+                self._index = self._opened(self.path)
+            else:
+                self._open_copy(self.path)
+        if self._index is None:
+            raise ProjectionUnavailable(f"there is no index of words at {self.path}: run castle repair")
+        return self._index
+
+    def _opened(self, directory: Path) -> tantivy.Index:
+        import tantivy
+
+        index = tantivy.Index(_schema(), path=str(directory), reuse=True)
+        index.config_reader("manual")
+        # Analyzers are not stored in the directory: each opening registers its own.
+        index.register_tokenizer(_ANALYZER, self._analyzer())
+        index.reload()
+        return index
+
+    def _open_copy(self, source: Path) -> None:
+        """Open a directory that cannot be written through links to its files, because Tantivy's readers lock.
+
+        Made again whenever the original has another commit.
+        """
+        status = (source / "meta.json").stat()
+        version = (status.st_ino, status.st_mtime_ns)
+        if self._index is not None and self._copied is not None and self._copied[0] == version:
+            return
+        copy = tempfile.TemporaryDirectory(prefix="castle-lexicon-")
+        for file in source.iterdir():
+            if file.suffix == ".json":
+                shutil.copyfile(file, Path(copy.name) / file.name)
+            elif not file.name.startswith("."):
+                (Path(copy.name) / file.name).symlink_to(file.absolute())
+        self._copied = (version, copy)
+        self._index = self._opened(Path(copy.name))
+
+    def _open_for_writing(self) -> tantivy.Index:
+        """Return an index that has just read the list of its files, which a writer needs to clean up."""
+        import tantivy
+
+        if self.path is not None:
+            self.close()
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            return self._opened(self.path)
+        if self._index is None:
+            self._index = tantivy.Index(_schema())
+            self._index.config_reader("manual")
+            self._index.register_tokenizer(_ANALYZER, self._analyzer())
+        return self._index
+
+    def _discard_leftovers(self) -> None:
+        """Delete temporary files of writers that were killed; the caller holds Tantivy's lock."""
+        if self.path is not None:
+            for file in self.path.glob(".tmp*"):
+                file.unlink(missing_ok=True)
+
+    def _analyzer(self) -> tantivy.TextAnalyzer:
+        import tantivy
+
+        if self._stems is None:
+            builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+            self._stems = builder.filter(tantivy.Filter.stemmer("english")).build()
+        return self._stems
+
+    # Text to terms
+
+    def _spaced(self, *texts: str) -> str:
+        """Return the words of the texts with single spaces between them."""
+        return " ".join(word for text in texts for word in words(legal_text(text)))
+
+    def _analyze(self, text: str) -> list[str]:
+        return list(self._analyzer().analyze(self._spaced(text)))
+
+    def _query_stems(self, text: str) -> dict[str, str]:
+        """Return each distinct stem of the query with the word it stands for."""
+        spaced = self._spaced(text).split(" ")
+        stems: dict[str, str] = {}
+        for word in dict.fromkeys(spaced):
+            for stem in self._analyzer().analyze(word):
+                stems.setdefault(stem, word)
+        return stems
+
+    def _document(self, row: ProjectionRow) -> tantivy.Document:
+        import tantivy
+
+        document = tantivy.Document()
+        document.add_text("id", row.id)
+        document.add_text("body", self._spaced(row.text))
+        document.add_text("title", self._spaced(row.context, row.title))
+        for field in _RAW_FIELDS:
+            document.add_text(field, legal_text(getattr(row, field)))
+        document.add_bytes("sha256", bytes.fromhex(row.sha256))
+        document.add_integer("authored_at", row.authored_at)
+        document.add_integer("filed_at", row.filed_at)
+        document.add_integer("ended_at", _NEVER if row.ended_at is None else row.ended_at)
+        document.add_integer("seq", row.seq)
+        return document
+
+    # Queries
+
+    def _term(self, index: tantivy.Index, field: str, value: str) -> tantivy.Query:
+        import tantivy
+
+        return tantivy.Query.term_query(index.schema, field, legal_text(value), "basic")
+
+    def _query(
+        self,
+        index: tantivy.Index,
+        stems: Sequence[str],
+        exact: Iterable[list[str]],
+        scope: Scope,
+    ) -> tantivy.Query:
+        import tantivy
+
+        query, should, schema = tantivy.Query, tantivy.Occur.Should, index.schema
+        any_of: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        for stem in stems:
+            any_of.append((should, query.term_query(schema, "body", stem)))
+            title = query.term_query(schema, "title", stem)
+            any_of.append((should, query.boost_query(title, TITLE_WEIGHT)))
+        for phrase in exact:
+            whole = query.phrase_query(schema, "body", list(phrase))
+            any_of.append((should, query.boost_query(whole, PHRASE_WEIGHT)))
+        clauses = [(tantivy.Occur.Must, query.boolean_query(any_of)), *self._filters(index, scope)]
+        return query.boolean_query(clauses)
+
+    def _filters(self, index: tantivy.Index, scope: Scope) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        """Return the scope as clauses that add nothing to a score."""
+        import tantivy
+
+        query, schema, integer = tantivy.Query, index.schema, tantivy.FieldType.Integer
+        wanted = {"wing": scope.wing, "room": scope.room, "role": scope.role, "source": scope.source}
+        must = [self._term(index, field, value) for field, value in wanted.items() if value is not None]
+        if scope.as_of is not None:
+            must.append(query.range_query(schema, "filed_at", integer, None, scope.as_of))
+            must.append(query.range_query(schema, "ended_at", integer, scope.as_of, include_lower=False))
+        elif not scope.history:
+            must.append(self._term(index, "state", "current"))
+        if scope.since is not None:
+            must.append(query.range_query(schema, "authored_at", integer, scope.since))
+        if scope.until is not None:
+            must.append(
+                query.range_query(schema, "authored_at", integer, None, scope.until, include_upper=False)
+            )
+        kinds = query.term_set_query(schema, "kind", [legal_text(k) for k in scope.kinds or HIDDEN_KINDS])
+        clauses = [(tantivy.Occur.Must, query.const_score_query(part, 0.0)) for part in must]
+        if scope.kinds:
+            return [*clauses, (tantivy.Occur.Must, query.const_score_query(kinds, 0.0))]
+        return [*clauses, (tantivy.Occur.MustNot, kinds)]
+
+    def _matched(
+        self, index: tantivy.Index, searcher: tantivy.Searcher, stems: dict[str, str], ids: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the words of the query that each of the drawers has.
+
+        One search answers for ``_BITS`` words: each word scores its own power of two, and the sum spells
+        which of them a drawer has.
+        """
+        import tantivy
+
+        query, should, schema = tantivy.Query, tantivy.Occur.Should, index.schema
+        among = query.const_score_query(query.term_set_query(schema, "id", list(ids)), 0.0)
+        matched: dict[str, list[str]] = {id_: [] for id_ in ids}
+        every = list(stems)
+        for start in range(0, len(every) if ids else 0, _BITS):
+            part = every[start : start + _BITS]
+            clauses = [(tantivy.Occur.Must, among)]
+            for bit, stem in enumerate(part):
+                fields = [(should, query.term_query(schema, field, stem)) for field in ("body", "title")]
+                clauses.append(
+                    (should, query.const_score_query(query.boolean_query(fields), float(1 << bit)))
+                )
+            for score, address in searcher.search(query.boolean_query(clauses), len(ids), False).hits:
+                found = matched[str(searcher.doc(address).get_first("id"))]
+                found += [stems[stem] for bit, stem in enumerate(part) if int(score) >> bit & 1]
+        return {id_: tuple(found) for id_, found in matched.items()}
+
+
+def _schema() -> tantivy.Schema:
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("body", tokenizer_name=_ANALYZER, index_option="position")
+    builder.add_text_field("title", tokenizer_name=_ANALYZER, index_option="freq")
+    for field in _RAW_FIELDS:
+        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field("sha256", stored=True, indexed=False)
+    builder.add_text_field("epoch", stored=True, tokenizer_name="raw", index_option="basic")
+    for field in ("authored_at", "filed_at", "ended_at"):
+        builder.add_integer_field(field, fast=True, indexed=False)
+    builder.add_integer_field("seq", stored=True, fast=True, indexed=False)
+    return builder.build()

@@ -1,0 +1,129 @@
+"""A palace on disk: its ledger, its projections, its locks and the embedder it was made for."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castle.clock import Clock, system_clock
+from castle.errors import EmbedderIdentityMismatchError, PalaceError
+from castle.models.base import Embedder, EmbedderIdentity
+from castle.models.registry import describe_embedder, load_embedder
+from castle.store.ledger import Ledger, set_value, to_json
+from castle.store.locks import FileLock
+
+if TYPE_CHECKING:
+    from castle.store.lexicon import Lexicon
+    from castle.store.vectors import Vectors
+
+DEFAULT_EMBEDDER = "builtin"
+POLL_SECONDS = 0.1
+
+
+class Palace:
+    """The open palace at ``root``.
+
+    ``embedder`` names the embedder the user asked for explicitly, None when the palace's own is to be used.
+    It decides when the palace is made, and raises the mismatch when it differs from the one recorded then.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        create: bool = False,
+        embedder: str | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self.root = root
+        self.ledger = Ledger(root, create=create, clock=clock)
+        self._wanted = embedder
+        if create:
+            self._record_embedder(describe_embedder(embedder or DEFAULT_EMBEDDER))
+
+    def close(self) -> None:
+        """Close the ledger and whatever projection was opened."""
+        for name in ("lexicon", "vectors"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+        self.ledger.close()
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """The embedder whose vectors the palace holds, read from the ledger at each use."""
+        stored = json.loads(self.ledger.value("embedder") or "{}")
+        return EmbedderIdentity(stored["name"], stored["dim"], stored["identity"])
+
+    @cached_property
+    def salt(self) -> bytes:
+        """The palace's own key for tags of sealed spans."""
+        return bytes.fromhex(self.ledger.value("salt") or "")
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """The index of words."""
+        from castle.store.lexicon import Lexicon
+
+        return Lexicon(self.root / "lexicon")
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """The table of vectors."""
+        from castle.store.vectors import Vectors
+
+        return Vectors(self.root / "drawers.lance", self.identity)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The palace's embedder, loaded at first use.
+
+        Raises EmbedderIdentityMismatchError when another one was asked for or the installed one has changed.
+        """
+        self.check_embedder()
+        return load_embedder(self.identity.name)
+
+    @property
+    def embedder_loaded(self) -> bool:
+        """Whether using the embedder costs no loading."""
+        return "embedder" in self.__dict__
+
+    def check_embedder(self) -> None:
+        """Raise EmbedderIdentityMismatchError unless the palace's embedder is the one to be used."""
+        stored = self.identity
+        wanted = describe_embedder(self._wanted or stored.name)
+        if wanted.identity == stored.identity:
+            return
+        raise EmbedderIdentityMismatchError(
+            f"palace {self.root} holds vectors of {stored.identity} (dim {stored.dim}), asked for is "
+            f"{wanted.identity} (dim {wanted.dim}): keep the first with `castle config set embedder_model "
+            f"{stored.name}`, or make a palace for the second with --palace"
+        )
+
+    def lock(self, name: str) -> FileLock:
+        """Return the kernel lock of a projection, not yet taken."""
+        return FileLock(self.root / f"{name}.lock")
+
+    @contextmanager
+    def exclusively(self, name: str) -> Iterator[None]:
+        """Hold a projection's lock, waiting for it; raises PalaceError when it cannot be taken."""
+        lock = self.lock(name)
+        while not lock.try_acquire():
+            if not lock.reason.startswith("held"):
+                raise PalaceError(f"the lock of {name} cannot be taken: {lock.reason}")
+            time.sleep(POLL_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _record_embedder(self, identity: EmbedderIdentity) -> None:
+        with self.ledger.write() as cx:
+            known = cx.exec_driver_sql("SELECT 1 FROM meta WHERE key = 'embedder'").first()
+            if known is None:
+                value = {"name": identity.name, "dim": identity.dim, "identity": identity.identity}
+                set_value(cx, "embedder", to_json(value))

@@ -1,0 +1,416 @@
+"""Reading the ledger: drawers, lists and counts, always scoped in SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
+
+from castle.errors import CastleError, NotFoundError, UsageError
+from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan, State
+from castle.store.filing import batches
+from castle.store.projection import ProjectionRow
+from castle.store.schema import drawers, membership, revisions, sources
+from castle.text.served import served_text
+
+_MIN_PREFIX = 6
+
+AnyRow = Row[*tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCount:
+    """How many drawers stand in one room, by state."""
+
+    wing: str
+    room: str
+    current: int
+    superseded: int
+    forgotten: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """A source as the palace knows it; ``drawers`` counts those of its current revision."""
+
+    key: str
+    kind: str
+    path: str
+    wing: str
+    room: str
+    revision: int
+    gone: bool
+    forgotten: bool
+
+
+def served(row: Drawer) -> str:
+    """Return what may be shown of a drawer."""
+    return served_text(row.text, row.sealed)
+
+
+def scope_clause(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition on ``drawers`` and ``sources`` that limits a query to ``scope``."""
+    terms: list[ColumnElement[bool]] = [drawers.c.seq.is_not(None)]
+    if scope.as_of is not None:
+        terms += [drawers.c.state != "forgotten", _member_at(scope.as_of)]
+    elif scope.history:
+        terms.append(drawers.c.state != "forgotten")
+    else:
+        terms.append(drawers.c.state == "current")
+    if scope.kinds:
+        terms.append(drawers.c.kind.in_(scope.kinds))
+    else:
+        terms.append(drawers.c.kind.not_in(HIDDEN_KINDS))
+    for column, value in ((drawers.c.wing, scope.wing), (drawers.c.room, scope.room)):
+        if value is not None:
+            terms.append(column == value)
+    if scope.role is not None:
+        terms.append(drawers.c.role == scope.role)
+    if scope.source is not None:
+        terms.append(sources.c.key == scope.source)
+    if scope.since is not None:
+        terms.append(drawers.c.authored_at >= scope.since)
+    if scope.until is not None:
+        terms.append(drawers.c.authored_at < scope.until)
+    return and_(*terms)
+
+
+def _member_at(moment: int) -> ColumnElement[bool]:
+    """The drawer belonged to the revision of its source that was current at ``moment``."""
+    began = revisions.alias("began")
+    ended = revisions.alias("ended")
+    query = (
+        select(membership.c.drawer)
+        .join(
+            began,
+            and_(began.c.source == membership.c.source, began.c.number == membership.c.from_revision),
+        )
+        .outerjoin(
+            ended,
+            and_(ended.c.source == membership.c.source, ended.c.number == membership.c.to_revision),
+        )
+        .where(
+            membership.c.drawer == drawers.c.rid,
+            began.c.filed_at <= moment,
+            or_(membership.c.to_revision.is_(None), ended.c.filed_at > moment),
+        )
+    )
+    return query.exists()
+
+
+def to_drawer(row: AnyRow) -> Drawer:
+    """Build a Drawer from a row of ``drawers`` joined with ``sources.key`` as ``source_key``."""
+    return Drawer(
+        id=row.id,
+        seq=row.seq,
+        source=row.source_key,
+        wing=row.wing,
+        room=row.room,
+        hall=row.hall,
+        kind=row.kind,
+        role=row.role,
+        speaker=row.speaker,
+        message_id=row.message_id,
+        text=row.text,
+        raw=row.raw,
+        sha256=row.sha256.hex(),
+        sealed=sealed_spans(row.sealed),
+        context=row.context,
+        authored_at=row.authored_at,
+        filed_at=row.filed_at,
+        added_by=row.added_by,
+        state=row.state,
+        metadata=json.loads(row.metadata) if row.metadata else {},
+    )
+
+
+def sealed_spans(stored: str | None) -> tuple[SealedSpan, ...]:
+    """Read the ``sealed`` column."""
+    return tuple(SealedSpan(*span) for span in json.loads(stored)) if stored else ()
+
+
+_DRAWER_COLUMNS = (
+    *drawers.c,
+    sources.c.key.label("source_key"),
+    sources.c.path.label("path"),
+    sources.c.title.label("title"),
+)
+_FROM = drawers.join(sources, drawers.c.source == sources.c.id)
+
+
+def full_id(cx: Connection, given: str) -> str:
+    """Return the id that ``given`` names: itself or a unique beginning of at least six characters.
+
+    Raises NotFoundError, or UsageError when several drawers begin with it.
+    """
+    text = given.strip().lower()
+    if len(text) < _MIN_PREFIX or not all(c in "0123456789abcdef" for c in text):
+        raise UsageError(
+            f"{given!r} is no drawer id (hex, at least {_MIN_PREFIX} characters): `castle search` shows ids"
+        )
+    query = (
+        select(drawers.c.id)
+        .where(drawers.c.id >= text, drawers.c.id < text + "g", drawers.c.seq.is_not(None))
+        .limit(2)
+    )
+    found = [id_ for (id_,) in cx.execute(query)]
+    if not found:
+        raise NotFoundError(f"no drawer {given}: `castle search` or `castle list` show the ids there are")
+    if len(found) > 1:
+        raise UsageError(f"several drawers begin with {given}: give more of the id")
+    return cast(str, found[0])
+
+
+def drawers_by_id(cx: Connection, ids: Sequence[str]) -> dict[str, Drawer]:
+    """Return the drawers with these ids, forgotten ones included; unknown ids are left out."""
+    found: dict[str, Drawer] = {}
+    for batch in batches(ids):
+        for row in cx.execute(select(*_DRAWER_COLUMNS).select_from(_FROM).where(drawers.c.id.in_(batch))):
+            found[row.id] = to_drawer(row)
+    return found
+
+
+def addresses(cx: Connection, ids: Sequence[str]) -> dict[str, Address]:
+    """Return where each drawer stands in the last revision of its source that held it."""
+    found: dict[str, Address] = {}
+    for batch in batches(ids):
+        query = (
+            select(drawers.c.id, sources.c.path, membership)
+            .select_from(_FROM.join(membership, membership.c.drawer == drawers.c.rid))
+            .where(drawers.c.id.in_(batch))
+            .order_by(membership.c.from_revision)
+        )
+        for row in cx.execute(query):
+            found[row.id] = Address(row.path, row.start, row.end, row.first_line, row.last_line)
+    return found
+
+
+def within(cx: Connection, ids: Sequence[str], scope: Scope) -> set[str]:
+    """Return those of ``ids`` that lie inside ``scope``."""
+    found: set[str] = set()
+    for batch in batches(ids):
+        query = select(drawers.c.id).select_from(_FROM).where(drawers.c.id.in_(batch), scope_clause(scope))
+        found.update(id_ for (id_,) in cx.execute(query))
+    return found
+
+
+def copies_of(cx: Connection, hashes: Sequence[str], scope: Scope) -> dict[str, list[str]]:
+    """Return, for each hash of a text, the ids of all drawers in ``scope`` that hold it."""
+    found: dict[str, list[str]] = {digest: [] for digest in hashes}
+    for batch in batches(hashes):
+        query = (
+            select(drawers.c.id, drawers.c.sha256)
+            .select_from(_FROM)
+            .where(drawers.c.sha256.in_([bytes.fromhex(digest) for digest in batch]), scope_clause(scope))
+            .order_by(drawers.c.rid)
+        )
+        for id_, digest in cx.execute(query):
+            found[digest.hex()].append(id_)
+    return found
+
+
+def listed(cx: Connection, scope: Scope, limit: int, offset: int) -> tuple[int, list[Drawer]]:
+    """Return how many drawers lie in ``scope`` and one page of them, in the order they were filed."""
+    total = cx.execute(select(func.count()).select_from(_FROM).where(scope_clause(scope))).scalar() or 0
+    query = (
+        select(*_DRAWER_COLUMNS)
+        .select_from(_FROM)
+        .where(scope_clause(scope))
+        .order_by(drawers.c.rid)
+        .limit(limit)
+        .offset(offset)
+    )
+    return total, [to_drawer(row) for row in cx.execute(query)]
+
+
+def counts(cx: Connection) -> list[PlaceCount]:
+    """Return the number of drawers by wing and room."""
+    query = (
+        select(drawers.c.wing, drawers.c.room, drawers.c.state, func.count())
+        .where(drawers.c.seq.is_not(None))
+        .group_by(drawers.c.state, drawers.c.wing, drawers.c.room)
+    )
+    places: dict[tuple[str, str], dict[str, int]] = {}
+    for wing, room, state, number in cx.execute(query):
+        places.setdefault((wing, room), {})[state] = number
+    return [
+        PlaceCount(wing, room, by.get("current", 0), by.get("superseded", 0), by.get("forgotten", 0))
+        for (wing, room), by in sorted(places.items())
+    ]
+
+
+def find_sources(cx: Connection, name: str) -> list[SourceInfo]:
+    """Return the sources that ``name`` can mean: a key, a path, or the end of a path."""
+    exact = select(sources).where(or_(sources.c.key == name, sources.c.path == name))
+    rows = list(cx.execute(exact))
+    if not rows:
+        tail = "/" + name.lstrip("/")
+        ends = func.substr(sources.c.path, -len(tail)) == tail
+        rows = list(cx.execute(select(sources).where(ends).order_by(sources.c.path)))
+    return [source_info(row) for row in rows]
+
+
+def one_source(cx: Connection, name: str) -> SourceInfo:
+    """Return the one source that ``name`` means; raises NotFoundError or UsageError naming the choices."""
+    found = find_sources(cx, name)
+    if not found:
+        raise NotFoundError(f"no source {name}: `castle list --sources` shows them")
+    if len(found) > 1:
+        choices = ", ".join(info.path for info in found[:5])
+        raise UsageError(f"{name} may be {len(found)} sources ({choices}): give more of the path")
+    return found[0]
+
+
+def named_source(cx: Connection, name: str) -> SourceInfo:
+    """Return the source that ``name`` means: what ``one_source`` takes, or the id of one of its drawers."""
+    try:
+        return one_source(cx, name)
+    except NotFoundError:
+        try:
+            id_ = full_id(cx, name)
+        except CastleError:
+            id_ = ""
+        query = select(sources).join(drawers, drawers.c.source == sources.c.id).where(drawers.c.id == id_)
+        row = cx.execute(query).first()
+        if row is None:
+            raise
+        return source_info(row)
+
+
+def list_sources(cx: Connection, wing: str | None, limit: int, offset: int) -> tuple[int, list[SourceInfo]]:
+    """Return the number of sources and one page of them by wing and path."""
+    condition = sources.c.revision > 0
+    if wing is not None:
+        condition = and_(condition, sources.c.wing == wing)
+    total = cx.execute(select(func.count()).select_from(sources).where(condition)).scalar() or 0
+    query = (
+        select(sources).where(condition).order_by(sources.c.wing, sources.c.path).limit(limit).offset(offset)
+    )
+    return total, [source_info(row) for row in cx.execute(query)]
+
+
+def source_info(row: AnyRow) -> SourceInfo:
+    """Build a SourceInfo from a row of ``sources``."""
+    return SourceInfo(
+        row.key,
+        row.kind,
+        row.path,
+        row.wing,
+        row.room,
+        row.revision,
+        row.gone_at is not None,
+        row.forgotten_at is not None,
+    )
+
+
+def members(cx: Connection, key: str, revision: int | None = None) -> Iterator[tuple[Drawer, Address]]:
+    """Yield the drawers of a source's revision in order; None is the last one that held anything."""
+    source = cx.execute(select(sources.c.id).where(sources.c.key == key)).scalar_one()
+    if revision is None:
+        complete = and_(revisions.c.source == source, revisions.c.state == "complete")
+        revision = cx.execute(select(func.max(revisions.c.number)).where(complete)).scalar() or 0
+    return _placed(cx, _members_at(source, revision))
+
+
+def neighbours(cx: Connection, id_: str, count: int) -> list[tuple[Drawer, Address]]:
+    """Return the drawer and up to ``count`` before and after it in the last revision that held it."""
+    stands = cx.execute(
+        select(membership)
+        .select_from(membership.join(drawers, drawers.c.rid == membership.c.drawer))
+        .where(drawers.c.id == id_)
+        .order_by(membership.c.from_revision.desc())
+        .limit(1)
+    ).one()
+    if stands.to_revision is None:
+        newest = select(func.max(revisions.c.number)).where(revisions.c.source == stands.source)
+        revision = cx.execute(newest).scalar_one()
+    else:
+        revision = stands.to_revision - 1
+    around = membership.c.ordinal.between(stands.ordinal - count, stands.ordinal + count)
+    visible = or_(drawers.c.state != "forgotten", drawers.c.id == id_)
+    return list(_placed(cx, and_(_members_at(stands.source, revision), around, visible)))
+
+
+def _members_at(source: int, revision: int) -> ColumnElement[bool]:
+    return and_(
+        membership.c.source == source,
+        membership.c.from_revision <= revision,
+        or_(membership.c.to_revision.is_(None), membership.c.to_revision > revision),
+    )
+
+
+def _placed(cx: Connection, condition: ColumnElement[bool]) -> Iterator[tuple[Drawer, Address]]:
+    place = (membership.c.start, membership.c.end, membership.c.first_line, membership.c.last_line)
+    query = (
+        select(*_DRAWER_COLUMNS, *place)
+        .select_from(_FROM.join(membership, membership.c.drawer == drawers.c.rid))
+        .where(condition)
+        .order_by(membership.c.ordinal)
+    )
+    for row in cx.execute(query):
+        yield to_drawer(row), Address(row.path, row.start, row.end, row.first_line, row.last_line)
+
+
+def changed_rows(cx: Connection, after: int, limit: int) -> list[ProjectionRow]:
+    """Return up to ``limit`` drawers that changed after ``seq`` number ``after``, in order of change."""
+    query = (
+        select(*_DRAWER_COLUMNS)
+        .select_from(_FROM)
+        .where(drawers.c.seq > after)
+        .order_by(drawers.c.seq)
+        .limit(limit)
+    )
+    return [projection_row(row) for row in cx.execute(query)]
+
+
+def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tuple[int, list[ProjectionRow]]:
+    """Return how many drawers in ``scope`` changed after ``seq`` number ``after``, and the newest of them."""
+    condition = and_(drawers.c.seq > after, scope_clause(scope))
+    total = cx.execute(select(func.count()).select_from(_FROM).where(condition)).scalar() or 0
+    query = (
+        select(*_DRAWER_COLUMNS)
+        .select_from(_FROM)
+        .where(condition)
+        .order_by(drawers.c.seq.desc())
+        .limit(limit)
+    )
+    return total, [projection_row(row) for row in cx.execute(query)]
+
+
+def count_changed(cx: Connection, after: int) -> int:
+    """Return how many drawers changed after ``seq`` number ``after``."""
+    return cx.execute(select(func.count()).where(drawers.c.seq > after)).scalar() or 0
+
+
+def projection_row(row: AnyRow) -> ProjectionRow:
+    """Build what projections see of a drawer."""
+    state: State = row.state
+    return ProjectionRow(
+        id=row.id,
+        seq=row.seq,
+        source=row.source_key,
+        title=row.title,
+        wing=row.wing,
+        room=row.room,
+        kind=row.kind,
+        role=row.role,
+        speaker=row.speaker,
+        state=state,
+        authored_at=row.authored_at,
+        filed_at=row.filed_at,
+        ended_at=row.ended_at,
+        sha256=row.sha256.hex(),
+        context=row.context,
+        text=served_text(row.text, sealed_spans(row.sealed)),
+    )
+
+
+def wing_rooms(places: Sequence[PlaceCount]) -> Mapping[str, list[PlaceCount]]:
+    """Group counts by wing."""
+    grouped: dict[str, list[PlaceCount]] = {}
+    for place in places:
+        grouped.setdefault(place.wing, []).append(place)
+    return grouped

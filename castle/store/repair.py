@@ -1,0 +1,30 @@
+"""Repair: projections that are damaged, or do not match the ledger, are built again from it."""
+
+from __future__ import annotations
+
+from castle.records import Finding
+from castle.store.catchup import Progress, catch_up_lexicon, catch_up_vectors
+from castle.store.palace import Palace
+from castle.store.verify import Progress as VerifyProgress
+from castle.store.verify import verify
+
+
+def repair(palace: Palace, progress: VerifyProgress | None = None) -> list[Finding]:
+    """Verify, rebuild each projection that failed, and return the findings of a second verification.
+
+    The ledger itself is never changed: what is wrong in it stays reported.
+    """
+    failed = {finding.check for finding in verify(palace, progress) if finding.status == "failed"}
+
+    def phase(name: str) -> Progress | None:
+        return None if progress is None else lambda done, total: progress(name, done, total)
+
+    if "words" in failed:
+        with palace.exclusively("lexicon"):
+            palace.lexicon.reset()
+    if "vectors" in failed:
+        with palace.exclusively("vectors"):
+            palace.vectors.reset()
+    catch_up_lexicon(palace, progress=phase("words"))
+    catch_up_vectors(palace, progress=phase("vectors"))
+    return verify(palace, progress)

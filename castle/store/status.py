@@ -1,0 +1,71 @@
+"""The state of a palace in numbers, from counts and file sizes only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from castle.errors import CastleError
+from castle.store.catchup import behind
+from castle.store.palace import Palace
+from castle.store.projection import Projection
+from castle.store.reading import PlaceCount, counts
+from castle.store.schema import sources
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """How far one projection has come: ``behind`` counts drawers, ``bytes`` its size on disk."""
+
+    name: str
+    behind: int
+    bytes: int
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a palace holds, and whether everything that makes it searchable is up to date."""
+
+    palace: str
+    embedder: str
+    sources: int
+    drawers: int
+    superseded: int
+    forgotten: int
+    places: tuple[PlaceCount, ...]
+    projections: tuple[Projected, ...]
+    ledger_bytes: int
+
+
+def status(palace: Palace) -> Status:
+    """Return what the palace holds and how far its projections have come."""
+    with palace.ledger.read() as cx:
+        places = counts(cx)
+        known = select(func.count()).select_from(sources).where(sources.c.revision > 0)
+        source_count = cx.execute(known).scalar_one()
+    size = sum(file.stat().st_size for file in palace.root.glob("castle.db*"))
+    return Status(
+        palace=str(palace.root),
+        embedder=palace.identity.name,
+        sources=source_count,
+        drawers=sum(place.current for place in places),
+        superseded=sum(place.superseded for place in places),
+        forgotten=sum(place.forgotten for place in places),
+        places=tuple(places),
+        projections=(
+            _projected("words", palace, lambda: palace.lexicon),
+            _projected("vectors", palace, lambda: palace.vectors),
+        ),
+        ledger_bytes=size,
+    )
+
+
+def _projected(name: str, palace: Palace, open_: Callable[[], Projection]) -> Projected:
+    try:
+        projection = open_()
+        return Projected(name, behind(palace, projection), projection.disk_bytes())
+    except CastleError as error:
+        return Projected(name, 0, 0, str(error))

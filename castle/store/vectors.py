@@ -1,0 +1,344 @@
+"""The table of vectors: drawers with their embeddings in LanceDB, searched exactly by cosine.
+
+One table for each embedder, so that vectors of two models never share a space. The watermark is a row of the
+same table and is written by the same commit as the batch it speaks of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from castle.errors import ModelError
+from castle.records import HIDDEN_KINDS, Scope
+from castle.store.lance import damaged_deletions, import_lancedb
+from castle.store.native import native_edge
+from castle.store.projection import (
+    ProjectionRow,
+    ProjectionUnavailable,
+    Watermark,
+    disk_bytes,
+    legal_text,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from castle.models.base import EmbedderIdentity
+
+T = TypeVar("T")
+
+RETENTION = timedelta(minutes=10)
+"""How long versions are kept for readers of other processes."""
+FRAGMENTS = 48
+"""Small fragments beyond which they are joined."""
+FULL_FRAGMENT = 1000
+"""Rows from which a fragment is not small."""
+STALE_VERSIONS = 64
+"""Versions past their retention beyond which they are deleted, plus one for every ``ROWS_PER_VERSION``."""
+ROWS_PER_VERSION = 1000
+STALE_BYTES = 64_000_000
+"""Bytes of no current use, on top of the size of the table, beyond which they are deleted."""
+INDEXED_ROWS = 50_000
+"""Rows from which scalar indexes pay: below, a scan costs no more."""
+
+_MARK = "#watermark"
+_NEVER = 2**62
+# Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
+_SLACK = 32
+_IDS_AT_ONCE = 1000
+_TOGETHER = 8
+_TEXTS = ("id", "source", "wing", "room", "kind", "role", "state", "sha256", "text")
+_INTEGERS = ("seq", "authored_at", "filed_at", "ended_at")
+
+
+@dataclass(frozen=True, slots=True)
+class DenseMatch:
+    """A drawer near a query; ``score`` is the cosine, in [-1, 1]."""
+
+    id: str
+    score: float
+    sha256: str
+
+
+class Vectors:
+    """The projection of drawers onto the vectors of one embedder, in the LanceDB database at ``path``.
+
+    Every read sees the last commit of any process. Writers hold the projection's FileLock. Every method but
+    ``watermark`` raises ProjectionUnavailable when the table is missing or damaged.
+
+    Bounds, apart from what the last ten minutes left: at most STALE_VERSIONS + rows / ROWS_PER_VERSION
+    versions, and twice the size of the table + STALE_BYTES. Fragments: FRAGMENTS + rows / FULL_FRAGMENT.
+    """
+
+    name = "vectors"
+
+    def __init__(self, path: Path, identity: EmbedderIdentity) -> None:
+        self.path = path
+        self.dim = identity.dim
+        self.table_name = f"drawers_{hashlib.sha256(identity.identity.encode()).hexdigest()[:12]}"
+        self._table: Any = None
+
+    @property
+    def directory(self) -> Path:
+        """Where the table lies."""
+        return self.path / f"{self.table_name}.lance"
+
+    def watermark(self) -> Watermark | None:
+        """Return what it has reached, None when it is empty, missing or unreadable."""
+        try:
+            found = self._read(partial(_rows, where=f"id = '{_MARK}'", columns=["source", "seq"])).to_pylist()
+        except ProjectionUnavailable:
+            return None
+        return Watermark(found[0]["source"], found[0]["seq"]) if found else None
+
+    def apply(self, rows: Sequence[ProjectionRow], vectors: NDArray[np.float32], reached: Watermark) -> None:
+        """Bring the rows in and record the watermark, in one commit; applying twice changes nothing.
+
+        ``vectors`` has one row for each of ``rows``; those of forgotten drawers do not matter. Raises
+        ModelError for a vector that is not finite or is zero, and nothing is written then.
+        """
+        latest = {row.id: index for index, row in enumerate(rows)}
+        batch = self._batch(
+            [rows[index] for index in latest.values()], vectors, list(latest.values()), reached
+        )
+        with self._edge():
+            try:
+                table = self._open()
+            except ProjectionUnavailable:
+                self.path.mkdir(mode=0o700, exist_ok=True)
+                if self.directory.exists() and any(self.directory.glob("_versions/*")):
+                    raise
+                self._table = self._connect().create_table(self.table_name, data=batch)
+                return
+            self._tidy(table)
+            merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(batch)
+
+    def search(self, vector: NDArray[np.float32], scope: Scope, limit: int) -> list[DenseMatch]:
+        """Return the drawers in scope nearest to ``vector`` by cosine, nearest first, exactly.
+
+        ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at that time
+        and came back later: the ledger knows.
+        """
+        if limit <= 0:
+            return []
+        where = where_clause(scope)
+
+        def nearest(table: Any) -> pa.Table:
+            query = table.search(vector, vector_column_name="vector").distance_type("cosine")
+            query = query.where(where, prefilter=True).bypass_vector_index()
+            # Leaving _distance out makes the native side warn on stderr at every query.
+            return query.select(["id", "sha256", "_distance"]).limit(limit + _SLACK).to_arrow()
+
+        found = self._read(nearest).to_pylist()
+        matches = [
+            DenseMatch(row["id"], min(1.0, max(-1.0, 1.0 - row["_distance"])), row["sha256"]) for row in found
+        ]
+        return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+
+    def vectors_of(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the stored vectors of those ids that it holds."""
+        wanted = [id_ for id_ in ids if id_ != _MARK]
+        found: dict[str, NDArray[np.float32]] = {}
+        for start in range(0, len(wanted), _IDS_AT_ONCE):
+            where = f"{_among('id', wanted[start : start + _IDS_AT_ONCE])} AND state != 'forgotten'"
+            part = self._read(partial(_rows, where=where, columns=["id", "vector"]))
+            matrix = part["vector"].combine_chunks().flatten().to_numpy().reshape(-1, self.dim)
+            found.update(zip(part["id"].to_pylist(), matrix, strict=True))
+        return found
+
+    def count(self) -> int:
+        """Return the number of drawers it holds."""
+        return int(self._read(lambda table: table.count_rows(f"id != '{_MARK}' AND state != 'forgotten'")))
+
+    def disk_bytes(self) -> int:
+        """Return the size of its files, those of older versions included; 0 when there are none."""
+        return disk_bytes(self.directory)
+
+    def reset(self) -> None:
+        """Throw everything away, older versions included."""
+        self.close()
+        # Renamed first, so that no reader ever sees half a table.
+        if self.directory.exists():
+            self.directory.rename(self.path / f"{self.table_name}.discarded-{secrets.token_hex(4)}")
+        for old in self.path.glob(f"{self.table_name}.discarded-*"):
+            shutil.rmtree(old, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of the table; the next call opens it again."""
+        self._table = None
+
+    # Opening
+
+    def _edge(self) -> Any:
+        return native_edge("table of vectors", self.directory)
+
+    def _connect(self) -> Any:
+        return import_lancedb().connect(str(self.path), read_consistency_interval=timedelta(0))
+
+    def _open(self) -> Any:
+        if not self.directory.exists():
+            self._table = None
+            raise ProjectionUnavailable(
+                f"there is no table of vectors at {self.directory}: run castle repair"
+            )
+        if self._table is None:
+            with self._edge():
+                if damaged := damaged_deletions(self.directory):
+                    place = self.directory / "_deletions" / damaged[0]
+                    raise ProjectionUnavailable(f"{place} is damaged: run castle repair")
+                self._table = self._connect().open_table(self.table_name)
+        return self._table
+
+    def _read(self, read: Callable[[Any], T]) -> T:
+        """Read at the last commit; once more with a new handle when a file of an older version is gone."""
+        try:
+            with self._edge():
+                return read(self._open())
+        except ProjectionUnavailable:
+            self._table = None
+            with self._edge():
+                return read(self._open())
+
+    # Writing
+
+    def _batch(
+        self,
+        rows: Sequence[ProjectionRow],
+        vectors: NDArray[np.float32],
+        order: Sequence[int],
+        reached: Watermark,
+    ) -> pa.Table:
+        """Return the rows and the watermark as Arrow; forgotten drawers keep their id and nothing else."""
+        import numpy as np
+        import pyarrow as pa
+
+        matrix = np.zeros((len(rows) + 1, self.dim), dtype=np.float32)
+        matrix[:-1] = vectors[list(order)] if len(rows) else 0
+        forgotten = np.array([row.state == "forgotten" for row in rows], dtype=bool)
+        matrix[:-1][forgotten] = 0
+        unusable = ~np.isfinite(matrix[:-1]).all(axis=1) | ~(matrix[:-1].any(axis=1) | forgotten)
+        if unusable.any():
+            bad = rows[int(np.argmax(unusable))]
+            raise ModelError(
+                f"drawer {bad.id}: the embedder's vector is zero or not finite; nothing was stored"
+            )
+        columns: dict[str, list[object]] = {name: [] for name in (*_TEXTS, *_INTEGERS)}
+        for row in rows:
+            gone = row.state == "forgotten"
+            for name in _TEXTS:
+                value = "" if gone and name not in ("id", "state") else getattr(row, name)
+                columns[name].append(legal_text(value))
+            for name in _INTEGERS:
+                number = getattr(row, name)
+                columns[name].append(_NEVER if number is None else number)
+        mark: dict[str, object] = {"id": _MARK, "kind": _MARK, "source": reached.epoch, "seq": reached.seq}
+        for name, values in columns.items():
+            values.append(mark.get(name, "" if name in _TEXTS else 0))
+        arrays = [pa.array(columns[name], pa.string()) for name in _TEXTS]
+        arrays += [pa.array(columns[name], pa.int64()) for name in _INTEGERS]
+        arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), self.dim))
+        return pa.table(arrays, names=[*_TEXTS, *_INTEGERS, "vector"])
+
+    def _tidy(self, table: Any) -> None:
+        """Keep fragments, versions and bytes bounded, see the class.
+
+        ``optimize`` rewrites every fragment below a million rows before it deletes old versions, so it waits
+        for its bounds; with a single fragment there is nothing to rewrite and it costs next to nothing.
+        """
+        stats = table.stats()
+        fragments, rows, size = (
+            stats["fragment_stats"]["num_fragments"],
+            stats["num_rows"],
+            stats["total_bytes"],
+        )
+        if fragments > FRAGMENTS + rows // FULL_FRAGMENT:
+            self._join_small(table)
+        stale = self._stale_versions()
+        if not stale:
+            return
+        many = stale > STALE_VERSIONS + rows // ROWS_PER_VERSION
+        if many or fragments == 1 or self.disk_bytes() > 2 * size + STALE_BYTES:
+            table.optimize(cleanup_older_than=RETENTION)
+        if rows >= INDEXED_ROWS:
+            self._index(table, rows)
+
+    def _stale_versions(self) -> int:
+        """Return how many versions before the last one are past their retention."""
+        before = time.time() - RETENTION.total_seconds()
+        # Newest first: LanceDB names a version by what is left to the largest integer.
+        manifests = sorted(self.directory.glob("_versions/*.manifest"))[1:]
+        return sum(1 for manifest in manifests if manifest.stat().st_mtime < before)
+
+    def _join_small(self, table: Any) -> None:
+        """Rewrite small fragments as one, by size classes of eight, so that a row moves once per class.
+
+        ``optimize`` would rewrite the largest fragments each time, too.
+        """
+        import numpy as np
+
+        addresses = table.search().with_row_id(True).select(["_rowid"]).to_arrow()["_rowid"].to_numpy()
+        fragments, counts = np.unique(addresses >> 32, return_counts=True)
+        fragments, counts = fragments[counts < FULL_FRAGMENT], counts[counts < FULL_FRAGMENT]
+        classes = np.log2(counts).astype(int) // 3
+        for largest in range(4):
+            chosen = fragments[classes <= largest]
+            if len(chosen) >= _TOGETHER:
+                moved = addresses[np.isin(addresses >> 32, chosen)]
+                rows = table.take_row_ids(moved.tolist()).to_arrow()
+                # Should anybody have changed a row meanwhile, theirs stays.
+                table.merge_insert("id").when_matched_update_all(where="target.seq = source.seq").execute(
+                    rows
+                )
+                return
+
+    def _index(self, table: Any, rows: int) -> None:
+        """Index ids, for merging, and wings, for searching, unless most rows are indexed."""
+        from lancedb.index import Bitmap, BTree
+
+        for column, config in (("id", BTree()), ("wing", Bitmap())):
+            known = table.index_stats(f"{column}_idx")
+            if known is None or known.num_unindexed_rows > rows // 4:
+                table.create_index(column, config=config, replace=True)
+
+
+def where_clause(scope: Scope) -> str:
+    """Return the scope as an SQL condition; every value of the user is a quoted literal."""
+    terms = ["state = 'current'" if not scope.history and scope.as_of is None else "state != 'forgotten'"]
+    terms.append(f"id != '{_MARK}'")
+    if scope.as_of is not None:
+        terms.append(f"filed_at <= {int(scope.as_of)} AND ended_at > {int(scope.as_of)}")
+    for column in ("wing", "room", "role", "source"):
+        value = getattr(scope, column)
+        if value is not None:
+            terms.append(f"{column} = {quoted(value)}")
+    if scope.since is not None:
+        terms.append(f"authored_at >= {int(scope.since)}")
+    if scope.until is not None:
+        terms.append(f"authored_at < {int(scope.until)}")
+    terms.append(_among("kind", scope.kinds) if scope.kinds else f"NOT {_among('kind', HIDDEN_KINDS)}")
+    return " AND ".join(terms)
+
+
+def quoted(value: str) -> str:
+    """Return a value as a literal of LanceDB's SQL, where a doubled quote is the only escape."""
+    return "'" + legal_text(value).replace("'", "''") + "'"
+
+
+def _among(column: str, values: Collection[str]) -> str:
+    return f"({column} IN ({', '.join(quoted(value) for value in values)}))"
+
+
+def _rows(table: Any, where: str, columns: list[str]) -> pa.Table:
+    return table.search().where(where).select(columns).limit(None).to_arrow()

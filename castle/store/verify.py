@@ -1,0 +1,175 @@
+"""Verification: the ledger against its own hashes, the projections against the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+
+from sqlalchemy import func, or_, select
+
+from castle.errors import CastleError
+from castle.records import Finding
+from castle.store.catchup import behind, cached_vectors, input_hash
+from castle.store.filing import drawer_id
+from castle.store.palace import Palace
+from castle.store.projection import ProjectionRow, ProjectionUnavailable
+from castle.store.reading import changed_rows
+from castle.store.schema import drawers, membership, revisions, sources
+
+_BATCH = 500
+_SHOWN = 5
+_VECTOR_TOLERANCE = 1e-5
+
+Progress = Callable[[str, int, int], None]
+
+
+def verify(palace: Palace, progress: Progress | None = None) -> list[Finding]:
+    """Check everything the palace promises about its content and return one finding a check."""
+    tell = progress or (lambda *_: None)
+    return [
+        _check("database", lambda: _integrity(palace)),
+        _check("drawers", lambda: _drawers(palace, tell)),
+        _check("sources", lambda: _sources(palace, tell)),
+        _check("words", lambda: _lexicon(palace, tell)),
+        _check("vectors", lambda: _vectors(palace, tell)),
+    ]
+
+
+def _check(name: str, run: Callable[[], tuple[int, list[str]]]) -> Finding:
+    try:
+        checked, problems = run()
+    except ProjectionUnavailable as error:
+        return Finding(name, "failed", str(error))
+    except CastleError as error:
+        return Finding(name, "not checked", str(error))
+    if problems:
+        more = f" and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        return Finding(name, "failed", "; ".join(problems[:_SHOWN]) + more)
+    return Finding(name, "ok", f"{checked} checked")
+
+
+def _integrity(palace: Palace) -> tuple[int, list[str]]:
+    with palace.ledger.read() as cx:
+        lines = [line for (line,) in cx.exec_driver_sql("PRAGMA integrity_check(20)")]
+        broken = [f"{table} row {row}" for table, row, *_ in cx.exec_driver_sql("PRAGMA foreign_key_check")]
+    return 1, [line for line in lines if line != "ok"] + broken
+
+
+def _drawers(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
+    """Every drawer's bytes have the hash filed with them, and its id follows from source and content."""
+    problems: list[str] = []
+    checked = 0
+    with palace.ledger.read() as cx:
+        total = cx.execute(select(func.count()).select_from(drawers)).scalar_one()
+        query = (
+            select(drawers.c.id, drawers.c.text, drawers.c.raw, drawers.c.sha256, sources.c.key)
+            .select_from(drawers.join(sources, drawers.c.source == sources.c.id))
+            .order_by(drawers.c.rid)
+        )
+        for row in cx.execute(query.execution_options(yield_per=_BATCH)):
+            content = row.text.encode("utf-8") if row.raw is None else row.raw
+            if hashlib.sha256(content).digest() != row.sha256:
+                problems.append(f"drawer {row.id}: its text is not what was filed")
+            elif not _is_its_id(row.id, row.key, content):
+                problems.append(f"drawer {row.id}: its id does not follow from its content")
+            checked += 1
+            if checked % _BATCH == 0:
+                tell("drawers", checked, total)
+    return checked, problems
+
+
+def _is_its_id(id_: str, key: str, content: bytes) -> bool:
+    """Most content stands once in its source; try a few repeats before counting them all."""
+    return any(drawer_id(key, content, occurrence) == id_ for occurrence in range(64)) or any(
+        drawer_id(key, content, occurrence) == id_ for occurrence in range(64, 100_000)
+    )
+
+
+def _sources(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
+    """The members of every revision, in order, give the source back byte for byte."""
+    problems: list[str] = []
+    checked = 0
+    with palace.ledger.read() as cx:
+        total = cx.execute(select(func.count()).select_from(revisions)).scalar_one()
+        query = (
+            select(
+                revisions.c.source, revisions.c.number, revisions.c.sha256, revisions.c.size, sources.c.path
+            )
+            .select_from(revisions.join(sources, revisions.c.source == sources.c.id))
+            .order_by(revisions.c.source, revisions.c.number)
+        )
+        for row in cx.execute(query.execution_options(yield_per=_BATCH)):
+            digest, size = hashlib.sha256(), 0
+            parts = (
+                select(drawers.c.text, drawers.c.raw)
+                .select_from(membership.join(drawers, membership.c.drawer == drawers.c.rid))
+                .where(
+                    membership.c.source == row.source,
+                    membership.c.from_revision <= row.number,
+                    or_(membership.c.to_revision.is_(None), membership.c.to_revision > row.number),
+                )
+                .order_by(membership.c.ordinal)
+            )
+            for text, raw in cx.execute(parts.execution_options(yield_per=_BATCH)):
+                content = text.encode("utf-8") if raw is None else raw
+                digest.update(content)
+                size += len(content)
+            if digest.digest() != row.sha256 or size != row.size:
+                problems.append(f"{row.path}, revision {row.number}: its drawers do not give it back")
+            checked += 1
+            tell("sources", checked, total)
+    return checked, problems
+
+
+def _rows(palace: Palace) -> Iterator[Sequence[ProjectionRow]]:
+    after = 0
+    while True:
+        with palace.ledger.read() as cx:
+            rows = changed_rows(cx, after, _BATCH)
+        if not rows:
+            return
+        yield rows
+        after = rows[-1].seq
+
+
+def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
+    late = behind(palace, palace.lexicon)
+    if late:
+        return 0, [f"{late} drawers are not in the index of words yet: `castle repair` catches up"]
+    problems: list[str] = []
+    checked = 0
+    for rows in _rows(palace):
+        wanted = {row.id for row in rows if row.state != "forgotten"}
+        present = palace.lexicon.ids_present([row.id for row in rows])
+        problems += [f"drawer {id_} is missing from the index of words" for id_ in sorted(wanted - present)]
+        problems += [f"forgotten drawer {id_} is in the index of words" for id_ in sorted(present - wanted)]
+        checked += len(wanted)
+        tell("words", checked, 0)
+    count = palace.lexicon.count()
+    if count != checked and not problems:
+        problems.append(f"the index of words holds {count} drawers, the ledger {checked}")
+    return checked, problems
+
+
+def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
+    import numpy as np
+
+    late = behind(palace, palace.vectors)
+    if late:
+        return 0, [f"{late} drawers have no vector yet: `castle repair` catches up"]
+    problems: list[str] = []
+    checked = 0
+    for rows in _rows(palace):
+        wanted = {row.id: input_hash(row) for row in rows if row.state != "forgotten"}
+        present = palace.vectors.vectors_of(list(wanted))
+        cached = cached_vectors(palace, list(set(wanted.values())))
+        for id_, key in wanted.items():
+            if id_ not in present:
+                problems.append(f"drawer {id_} has no vector")
+            elif key not in cached:
+                problems.append(f"drawer {id_}: the ledger keeps no vector to compare with")
+            elif float(np.abs(present[id_] - cached[key]).max()) > _VECTOR_TOLERANCE:
+                problems.append(f"drawer {id_}: its vector is not the one that was made")
+        checked += len(wanted)
+        tell("vectors", checked, 0)
+    return checked, problems

@@ -1,0 +1,50 @@
+"""What many tests need: a palace in a temporary home, a clock that can be turned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from castle.store.palace import Palace
+
+
+class TurnedClock:
+    """A clock that moves by a second at every look, and wherever a test sets it."""
+
+    def __init__(self, now: int = 1_700_000_000_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        """Return the time in microseconds."""
+        self.now += 1_000_000
+        return self.now
+
+
+@pytest.fixture
+def clock() -> TurnedClock:
+    return TurnedClock()
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep every test away from the user's own files and environment."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CASTLE_HOME", "CASTLE_PALACE_PATH", "MEMPAL_PALACE_PATH", "CASTLE_EMBEDDER_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@pytest.fixture
+def palace(tmp_path: Path, clock: TurnedClock) -> Iterator[Palace]:
+    """A new palace with the fake embedder."""
+    from castle.store.palace import Palace
+
+    opened = Palace(tmp_path / "palace", create=True, embedder="fake", clock=clock)
+    yield opened
+    opened.close()

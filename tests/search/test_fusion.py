@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from castle.search.candidates import Candidate
+from castle.search.fusion import calibrated_scores, reciprocal_ranks
+
+
+def ranked(*pairs: tuple[str, float]) -> list[Candidate]:
+    return [Candidate(id_, f"sha-{id_}", score, matched=(id_.upper(),)) for id_, score in pairs]
+
+
+def test_reciprocal_ranks_by_hand() -> None:
+    lists = {"dense": ranked(("a", 0.9), ("b", 0.8)), "lexical": ranked(("b", 7.0), ("c", 3.0))}
+    fused = reciprocal_ranks(lists, {"dense": 1.0, "lexical": 1.0}, k=60)
+    assert [(c.id, round(c.score, 6)) for c in fused] == [
+        ("b", round(1 / 62 + 1 / 61, 6)),
+        ("a", round(1 / 61, 6)),
+        ("c", round(1 / 62, 6)),
+    ]
+
+
+def test_a_list_without_weight_counts_nothing_and_ties_go_by_id() -> None:
+    lists = {"dense": ranked(("b", 0.9), ("a", 0.8)), "graph": ranked(("c", 1.0), ("d", 1.0))}
+    fused = reciprocal_ranks(lists, {"dense": 0.0})
+    assert [(c.id, c.score) for c in fused] == [("a", 0.0), ("b", 0.0), ("c", 0.0), ("d", 0.0)]
+
+
+def test_calibrated_scores_by_hand() -> None:
+    lists = {
+        "dense": ranked(("a", 0.9), ("b", 0.5), ("c", 0.1)),
+        "lexical": ranked(("b", 8.0), ("c", 4.0)),
+    }
+    fused = calibrated_scores(lists, {"dense": 1.0, "lexical": 3.0})
+    assert [(c.id, c.score) for c in fused] == [
+        ("b", pytest.approx(0.5 / 4 + 3 / 4)),
+        ("a", pytest.approx(1 / 4)),
+        ("c", pytest.approx(0.0)),
+    ]
+    assert fused[0].stages["dense"].rank == 2
+    assert fused[0].stages["lexical"].score == 8.0
+
+
+def test_one_list_alone_keeps_its_order_and_its_best_is_one() -> None:
+    fused = calibrated_scores({"dense": [], "lexical": ranked(("x", 3.0), ("y", 1.0))}, {"lexical": 1.0})
+    assert [(c.id, c.score) for c in fused] == [("x", 1.0), ("y", 0.0)]
+
+
+def test_equal_scores_all_count_in_full() -> None:
+    fused = calibrated_scores({"dense": ranked(("a", 0.2), ("b", 0.2))}, {"dense": 1.0})
+    assert [c.score for c in fused] == [1.0, 1.0]
+
+
+members = st.lists(
+    st.tuples(st.sampled_from("abcdefgh"), st.floats(-1, 50)), max_size=8, unique_by=lambda pair: pair[0]
+)
+
+
+@given(members, members)
+def test_fusion_neither_loses_nor_doubles_and_is_ordered(
+    one: list[tuple[str, float]], two: list[tuple[str, float]]
+) -> None:
+    lists = {"dense": ranked(*one), "lexical": ranked(*two)}
+    weights = {"dense": 1.0, "lexical": 1.0}
+    for fused in (reciprocal_ranks(lists, weights), calibrated_scores(lists, weights)):
+        assert {c.id for c in fused} == {id_ for id_, _ in (*one, *two)}
+        assert len({c.id for c in fused}) == len(fused)
+        assert [(-c.score, c.id) for c in fused] == sorted((-c.score, c.id) for c in fused)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import castle.store.vectors as module
+from castle.errors import ModelError
+from castle.records import Scope
+from castle.store.projection import ProjectionRow, ProjectionUnavailable, Watermark
+from castle.store.vectors import Vectors, quoted, where_clause
+from tests.store.rows import DIM, IDENTITY, make_row, make_vectors
+
+CURRENT = Scope()
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Vectors:
+    return Vectors(tmp_path / "drawers.lance", IDENTITY)
+
+
+def apply(vectors: Vectors, rows: list[ProjectionRow], seq: int = 0, epoch: str = "e") -> None:
+    vectors.apply(rows, make_vectors([row.seq for row in rows]), Watermark(epoch, seq))
+
+
+def found(vectors: Vectors, number: int, scope: Scope = CURRENT, limit: int = 10) -> list[str]:
+    return [match.id for match in vectors.search(make_vectors([number])[0], scope, limit)]
+
+
+def ids(*numbers: int) -> list[str]:
+    return [make_row(number).id for number in numbers]
+
+
+def files(vectors: Vectors, pattern: str) -> int:
+    return len(list(vectors.directory.glob(pattern)))
+
+
+def test_search_is_exact_by_cosine(vectors: Vectors) -> None:
+    rows = [make_row(number) for number in range(200)]
+    apply(vectors, rows, 200)
+    query = make_vectors([777])[0] * 3
+    matrix = make_vectors(list(range(200)))
+    scores = matrix @ query / 3
+    wanted = sorted(range(200), key=lambda number: -scores[number])[:20]
+    matches = vectors.search(query, CURRENT, 20)
+    assert [match.id for match in matches] == ids(*wanted)
+    np.testing.assert_allclose([match.score for match in matches], scores[wanted], atol=1e-6)
+    assert matches[0].sha256 == rows[wanted[0]].sha256
+    assert vectors.search(-matrix[5], CURRENT, 200)[-1].score == pytest.approx(-1, abs=1e-6)
+    assert vectors.search(query, CURRENT, 0) == []
+
+
+def test_equal_vectors_come_by_id(vectors: Vectors) -> None:
+    rows = [make_row(number) for number in range(30)]
+    vectors.apply(rows, make_vectors([1] * 30), Watermark("e", 30))
+    assert found(vectors, 1, limit=7) == sorted(ids(*range(30)))[:7]
+
+
+def test_the_watermark_comes_with_the_batch(vectors: Vectors) -> None:
+    assert vectors.watermark() is None
+    apply(vectors, [make_row(1)], 7, "epoch")
+    assert vectors.watermark() == Watermark("epoch", 7)
+    apply(vectors, [], 9, "epoch")
+    assert Vectors(vectors.path, IDENTITY).watermark() == Watermark("epoch", 9)
+    assert vectors.count() == 1
+    assert found(vectors, 1, Scope(history=True, kinds=("#watermark", "prose"))) == ids(1)
+
+
+def test_applying_twice_changes_nothing(vectors: Vectors) -> None:
+    rows = [make_row(1), make_row(2), make_row(2, "a later text")]
+    for _ in range(3):
+        apply(vectors, rows, 2)
+        assert vectors.count() == 2
+    assert vectors.search(make_vectors([2])[0], CURRENT, 1)[0].sha256 == rows[2].sha256
+
+
+def test_forgotten_rows_go_and_come_back(vectors: Vectors) -> None:
+    apply(vectors, [make_row(1), make_row(2, "the secret")], 2)
+    gone = make_row(2, "the secret", state="forgotten", wing="w")
+    vectors.apply([gone], np.zeros((1, DIM), dtype=np.float32), Watermark("e", 3))
+    assert found(vectors, 2, Scope(history=True)) == ids(1)
+    assert set(vectors.vectors_of(ids(1, 2))) == set(ids(1))
+    assert vectors.count() == 1
+    apply(vectors, [make_row(2)], 4)
+    stored = vectors.vectors_of([*ids(1, 2, 3), "#watermark"])
+    assert set(stored) == set(ids(1, 2))
+    np.testing.assert_array_equal(stored[ids(2)[0]], make_vectors([2])[0])
+
+
+@pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf")])
+def test_an_unusable_vector_is_refused(vectors: Vectors, bad: float) -> None:
+    matrix = make_vectors([1, 2])
+    matrix[1] = bad
+    with pytest.raises(ModelError, match=ids(2)[0]):
+        vectors.apply([make_row(1), make_row(2)], matrix, Watermark("e", 2))
+    assert vectors.watermark() is None
+
+
+@pytest.mark.parametrize(
+    ("scope", "numbers"),
+    [
+        (Scope(), {0, 1, 2, 3}),
+        (Scope(wing='it\'s "w"'), {1}),
+        (Scope(wing="' OR '1'='1"), set()),
+        (Scope(room="other"), {2}),
+        (Scope(role="assistant"), {3}),
+        (Scope(source="s2"), {2}),
+        (Scope(kinds=("tool", "prose")), {0, 1, 2, 3, 4}),
+        (Scope(history=True), {0, 1, 2, 3, 5}),
+        (Scope(since=2000, until=3000), {2}),
+        (Scope(as_of=2000), {0, 1, 2}),
+        (Scope(as_of=5999), {0, 1, 2, 3, 5}),
+        (Scope(as_of=6000), {0, 1, 2, 3}),
+        (Scope(wing="\udcff"), set()),
+    ],
+)
+def test_scope(vectors: Vectors, scope: Scope, numbers: set[int]) -> None:
+    rows = [
+        make_row(0),
+        make_row(1, wing='it\'s "w"'),
+        make_row(2, room="other", source="s2"),
+        make_row(3, role="assistant"),
+        make_row(4, kind="tool"),
+        make_row(5, state="superseded", ended_at=6000),
+    ]
+    apply(vectors, rows, 6)
+    assert set(found(vectors, 0, scope)) == set(ids(*numbers))
+
+
+def test_scope_comes_before_the_limit(vectors: Vectors) -> None:
+    rows = [make_row(number) for number in range(100)]
+    apply(vectors, [*rows, make_row(100, wing="small")], 101)
+    assert found(vectors, 5, Scope(wing="small"), 1) == ids(100)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Vectors:
+    return Vectors(tmp_path_factory.mktemp("hostile") / "drawers.lance", IDENTITY)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(st.characters(exclude_categories=("Cs",)), max_size=20), st.text(max_size=20))
+def test_any_wing_finds_its_own_rows_only(hostile: Vectors, wing: str, other: str) -> None:
+    apply(hostile, [make_row(1, wing=wing), make_row(2, wing=wing + "x", source=other)], 2)
+    assert found(hostile, 1, Scope(wing=wing)) == ids(1)
+    assert found(hostile, 1, Scope(wing=wing + "x", source=other)) == ids(2)
+
+
+@given(st.text(max_size=20))
+def test_a_quoted_value_ends_where_it_should(value: str) -> None:
+    literal = quoted(value)
+    assert literal[0] == literal[-1] == "'"
+    assert "'" not in literal[1:-1].replace("''", "")
+    assert literal in where_clause(Scope(room=value))
+
+
+def test_tables_of_two_embedders_do_not_meet(vectors: Vectors) -> None:
+    other = Vectors(vectors.path, IDENTITY.__class__(IDENTITY.name, DIM, "another"))
+    apply(vectors, [make_row(1)], 1)
+    assert other.watermark() is None
+    apply(other, [make_row(2)], 2)
+    other.reset()
+    assert vectors.watermark() == Watermark("e", 1)
+    assert other.watermark() is None
+
+
+def test_another_process_is_seen(vectors: Vectors) -> None:
+    apply(vectors, [make_row(1)], 1)
+    reader = Vectors(vectors.path, IDENTITY)
+    assert found(reader, 1) == ids(1)
+    apply(vectors, [make_row(2)], 2)
+    assert reader.watermark() == Watermark("e", 2)
+    assert set(found(reader, 1)) == set(ids(1, 2))
+    vectors.reset()
+    assert reader.watermark() is None
+    for number in (3, 4):
+        apply(vectors, [make_row(number)], number, "f")
+        assert ids(number)[0] in found(reader, number)
+    assert reader.watermark() == Watermark("f", 4)
+
+
+def test_missing_and_damaged(vectors: Vectors) -> None:
+    assert vectors.watermark() is None
+    assert vectors.disk_bytes() == 0
+    with pytest.raises(ProjectionUnavailable, match="castle repair"):
+        found(vectors, 1)
+    apply(vectors, [make_row(1)], 1)
+    apply(vectors, [make_row(1), make_row(2)], 2)
+    assert vectors.disk_bytes() > 0
+    newest = min(vectors.directory.glob("_versions/*.manifest"))
+    newest.write_bytes(newest.read_bytes()[:100])
+    broken = Vectors(vectors.path, IDENTITY)
+    assert broken.watermark() is None
+    with pytest.raises(ProjectionUnavailable, match="castle repair"):
+        broken.count()
+    with pytest.raises(ProjectionUnavailable):
+        apply(broken, [make_row(3)], 3)
+    broken.reset()
+    apply(broken, [make_row(3)], 3)
+    assert found(broken, 3) == ids(3)
+
+
+def test_a_damaged_list_of_deletions_is_refused(vectors: Vectors) -> None:
+    apply(vectors, [make_row(1), make_row(2)], 2)
+    apply(vectors, [make_row(1)], 3)
+    (file,) = vectors.directory.glob("_deletions/*.arrow")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:40] + bytes(len(whole) - 40))
+    broken = Vectors(vectors.path, IDENTITY)
+    assert broken.watermark() is None
+    with pytest.raises(ProjectionUnavailable, match="is damaged"):
+        found(broken, 1)
+
+
+def test_small_commits_stay_bounded(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FRAGMENTS", 12)
+    monkeypatch.setattr(module, "STALE_VERSIONS", 20)
+    monkeypatch.setattr(module, "RETENTION", timedelta(seconds=0.5))
+    apply(vectors, [make_row(number) for number in range(500)], 500)
+    for number in range(500, 620):
+        apply(vectors, [make_row(number)], number)
+    time.sleep(0.6)
+    apply(vectors, [make_row(620)], 620)
+    table = vectors._open()
+    assert table.stats()["fragment_stats"]["num_fragments"] <= 13
+    assert files(vectors, "_versions/*.manifest") < 20
+    assert files(vectors, "**/*") < 100
+    assert vectors.count() == 621
+    everything = vectors.vectors_of(ids(*range(621)))
+    for number in (0, 499, 500, 555, 620):
+        np.testing.assert_array_equal(everything[ids(number)[0]], make_vectors([number])[0])
+    assert vectors.watermark() == Watermark("e", 620)
+
+
+def test_indexes_change_no_answer(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [make_row(number, wing=f"w{number % 3}") for number in range(60)]
+    apply(vectors, rows, 60)
+    before = found(vectors, 7, Scope(wing="w1"), 60)
+    monkeypatch.setattr(module, "INDEXED_ROWS", 10)
+    monkeypatch.setattr(module, "RETENTION", timedelta(0))
+    monkeypatch.setattr(module, "STALE_VERSIONS", 1000)
+    apply(vectors, [make_row(60, wing="w0")], 61)
+    apply(vectors, [make_row(61, wing="w0")], 62)
+    assert {index.name for index in vectors._open().list_indices()} == {"id_idx", "wing_idx"}
+    assert found(vectors, 7, Scope(wing="w1"), 60) == before
+    apply(vectors, [make_row(0, wing="w1"), make_row(1, wing="w2")], 63)
+    after = found(vectors, 7, Scope(wing="w1"), 60)
+    assert set(after) == (set(before) | set(ids(0))) - set(ids(1))
+
+
+def test_silence(vectors: Vectors, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        apply(vectors, [make_row(number)], number)
+    found(vectors, 1)
+    vectors._open().optimize(cleanup_older_than=module.RETENTION)
+    vectors.vectors_of(ids(1))
+    vectors.reset()
+    assert capfd.readouterr() == ("", "")
