@@ -17,6 +17,8 @@ from castle.records import Address, Drawer, Finding, Scope, SearchResult, State
 if TYPE_CHECKING:
     from castle.mine.layout import Plan
     from castle.mine.report import MineReport, Progress, SyncReport
+    from castle.store.facts import Issue
+    from castle.store.graph import Graph
     from castle.store.palace import Palace
     from castle.store.reading import SourceInfo
     from castle.store.status import Status
@@ -278,6 +280,19 @@ class Castle:
         from castle.store.places import rename_wing
 
         return rename_wing(self._palace().ledger, old, config.check_name("wing", new), merge=merge)
+
+    @property
+    def kg(self) -> Graph:
+        """The knowledge graph of the palace."""
+        from castle.store.graph import Graph
+
+        return Graph(self._palace().ledger, actor=_user())
+
+    def check(self, *, stale_after_days: int = 365) -> list[Issue]:
+        """Return contradictions, stale facts and similar names in the graph; changes nothing."""
+        from castle.store.facts import check
+
+        return check(self._palace().ledger, stale_after_days=stale_after_days)
 
     def _exists(self) -> bool:
         return (self.root / "castle.db").is_file()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from castle.models.cache import cache_root
+
 if TYPE_CHECKING:
     from castle.store.palace import Palace
+
+# Taken before a fixture moves the home: the built-in model is built once for all tests.
+CACHE = cache_root()
 
 
 class TurnedClock:
@@ -35,9 +41,23 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CASTLE_CACHE_DIR", str(CACHE))
     for name in ("CASTLE_HOME", "CASTLE_PALACE_PATH", "MEMPAL_PALACE_PATH", "CASTLE_EMBEDDER_MODEL"):
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test reach beyond this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1"):
+            raise AssertionError(f"a connection to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
 @pytest.fixture

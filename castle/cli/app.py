@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from castle import __version__
-from castle.cli import config, filing, finding, keeping, wing
+from castle.cli import check, config, filing, finding, keeping, kg, wing
 
 app = typer.Typer(
     name="castle",
@@ -45,5 +45,7 @@ def root(
 filing.add_to(app)
 finding.add_to(app)
 keeping.add_to(app)
+check.add_to(app)
+app.add_typer(kg.app, name="kg")
 app.add_typer(wing.app, name="wing")
 app.add_typer(config.app, name="config")

@@ -27,6 +27,8 @@ PROJECT_KEYS = ("wing", "rooms", "ignore", "capture")
 _OTHER_ENVIRONMENT = frozenset(
     {
         "CASTLE_HOME",
+        "CASTLE_CACHE_DIR",
+        "CASTLE_THREADS",
         "CASTLE_PROJECT",
         "CASTLE_DIR",
         "CASTLE_PYTHON",

@@ -77,7 +77,7 @@ _MEDIA_SUFFIXES = frozenset(
     " .zst".split()
 )
 _CANDIDATES = (
-    "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 koi8_r koi8_u cp437 cp850 cp852 cp866"
+    "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 koi8_r koi8_u cp437 cp850 cp866"
     " mac_roman iso8859_2 iso8859_5 iso8859_7 iso8859_9 iso8859_15 tis_620 cp932 euc_jp gb18030 big5 cp949"
 ).split()
 _LABELS = {"cp932": "shift_jis"}
@@ -216,15 +216,15 @@ def _legacy(head: bytes) -> Encoding | None:
         return _CP1252
     from charset_normalizer import from_bytes
 
-    matches = from_bytes(sample, cp_isolation=list(_CANDIDATES), preemptive_behaviour=False)
-    best = matches.best()
+    western = from_bytes(sample, cp_isolation=["cp1252"], preemptive_behaviour=False).best()
+    if western is not None and western.chaos == 0.0 and _looks_western(sample):
+        return _CP1252
+    best = from_bytes(sample, cp_isolation=list(_CANDIDATES), preemptive_behaviour=False).best()
     if best is None:
         return _CP1252 if _looks_western(sample) else None
     if sample.decode("cp1252", "replace") == sample.decode(best.encoding, "replace"):
         return _CP1252
-    if any(
-        m.encoding == "cp1252" and m.chaos <= best.chaos and m.coherence >= best.coherence for m in matches
-    ):
+    if western and western.chaos <= best.chaos and western.coherence >= best.coherence:
         return _CP1252
     return Encoding(best.encoding, _LABELS.get(best.encoding, best.encoding))
 

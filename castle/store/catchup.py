@@ -18,7 +18,6 @@ from castle.store.filing import batches
 from castle.store.palace import POLL_SECONDS, Palace
 from castle.store.projection import (
     Projection,
-    ProjectionBusy,
     ProjectionRow,
     ProjectionUnavailable,
     Watermark,
@@ -125,9 +124,7 @@ def _replay(
         mark = Watermark(mark.epoch, rows[-1].seq)
         try:
             apply(rows, mark)
-        except ProjectionUnavailable as error:
-            if isinstance(error, ProjectionBusy) or projection.watermark() is not None:
-                raise  # the write failed, not the projection: a full disk must not cost what is there
+        except ProjectionUnavailable:
             projection.reset()
             mark = Watermark(mark.epoch, 0)
             with palace.ledger.read() as cx:

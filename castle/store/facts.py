@@ -1,37 +1,37 @@
-"""The fact checker: what in the knowledge graph cannot be, may be out of date, or may be one thing under two names.
+"""The fact checker: what in the knowledge graph cannot be, may be out of date, or has two names.
 
 It reports and changes nothing. Facts whose evidence is all forgotten are left out.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, and_, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, and_, case, func, not_, or_, select, union_all
 
 from castle.errors import UsageError
-from castle.store.graph_reading import LIVE, facts_where, visible_clause
+from castle.store.graph_reading import LIVE, facts_where, holds_clause, visible_clause
 from castle.store.graph_tables import entities, evidence, triples
-from castle.store.graph_values import DAY, Fact, entity_id, high, low, show_moment, show_validity
+from castle.store.graph_values import DAY, Fact, Span, high, low, show_moment, show_validity
 from castle.store.ledger import Ledger
 from castle.store.schema import drawers
+from castle.text.near import near_names
 
 IssueKind = Literal["contradiction", "stale", "similar names"]
 
 STALE_AFTER_DAYS = 365
 
 CHANGING = frozenset(
-    "age based_in current_version default_branch email_is employed_by has_status headquartered_in "
+    "age based_in current_version default_branch employed_by has_status headquartered_in "
     "job_title latest_version lives_in located_in managed_by led_by maintained_by married_to owned_by "
-    "reports_to resides_in spouse_of stage status version works_at works_for".split()
+    "reports_to resides_in spouse_of status version works_at works_for".split()
 )
 """Predicates with one object at a time, whose object may change."""
 
 LASTING = frozenset(
-    "birthday born_at born_in born_on capital_is created_on date_of_birth died_in died_on founded_in "
+    "birthday born_at born_in born_on created_on date_of_birth died_in died_on founded_in "
     "founded_on released_on".split()
 )
 """Predicates with one object for ever."""
@@ -61,9 +61,7 @@ OPPOSITES: Mapping[str, str] = {
 }
 """Predicates that deny another one; so does ``not_`` before any predicate."""
 
-_SHORTEST_NEAR = 5
-_SHORTEST_TWO = 10
-_LONGEST_NAME = 64
+_NOT = "not_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +159,52 @@ def _described(fact: Fact) -> str:
 def stale_facts(cx: Connection, now: int, after: int) -> Iterator[Issue]:
     """Yield facts that their evidence does not bear any more; ``after`` is in microseconds, 0 for never."""
     seen = and_(LIVE, visible_clause())
-    said = case((evidence.c.drawer.is_(None), evidence.c.confirmed_at), else_=drawers.c.authored_at)
-    shown = or_(evidence.c.drawer.is_(None), drawers.c.state != "forgotten")
-    grounds = (
-        select(
-            triples.c.rid,
-            func.max(said).label("said_at"),
-            func.max(case((evidence.c.valid_to_text.is_(None), drawers.c.authored_at))).label("open_at"),
-        )
-        .select_from(
-            triples.join(evidence, evidence.c.triple == triples.c.id).outerjoin(
-                drawers, drawers.c.rid == evidence.c.drawer
-            )
-        )
-        .where(LIVE, shown)
-        .group_by(triples.c.rid)
-        .subquery()
+    here = and_(seen, holds_clause(Span(now, now + 1)))
+    shown = drawers.c.state != "forgotten"
+    standing = _has_evidence(or_(evidence.c.drawer.is_(None), drawers.c.state == "current"))
+    for fact in facts_where(cx, and_(here, not_(standing)), now):
+        yield _stale(fact, "no current drawer says so any more")
+    later = and_(shown, evidence.c.valid_to_text.is_(None), drawers.c.authored_at >= triples.c.valid_to)
+    for fact in facts_where(cx, and_(seen, triples.c.valid_to <= now, _has_evidence(later)), now):
+        yield _stale(fact, "a drawer written after that end still says so")
+    if not after:
+        return
+    since = now - after
+    stated = case((evidence.c.drawer.is_(None), evidence.c.confirmed_at), else_=drawers.c.authored_at)
+    confirmed = _has_evidence(and_(or_(evidence.c.drawer.is_(None), shown), stated >= since))
+    began = or_(triples.c.valid_from.is_(None), triples.c.valid_from < since)
+    changing = triples.c.predicate.in_(sorted(CHANGING))
+    for fact in facts_where(cx, and_(here, changing, began, standing, not_(confirmed)), now):
+        yield _stale(fact, f"nobody has said so since {show_moment(since // DAY * DAY)}")
+
+
+def _has_evidence(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    rows = evidence.outerjoin(drawers, drawers.c.rid == evidence.c.drawer)
+    query = select(evidence.c.rid).select_from(rows).where(evidence.c.triple == triples.c.id, condition)
+    return query.exists()
+
+
+def _stale(fact: Fact, why: str) -> Issue:
+    return Issue("stale", f"{_described(fact)}: {why}", (fact.id,))
+
+
+def similar_names(cx: Connection) -> Iterator[Issue]:
+    """Yield pairs of entities whose names differ in case, accents and punctuation, or by a letter or two.
+
+    One edit (a letter more, less or other, or two exchanged) counts from five letters on, two from ten; names
+    with different digits are different.
+    """
+    seen = and_(LIVE, visible_clause())
+    used = union_all(select(triples.c.subject).where(seen), select(triples.c.object).where(seen)).subquery()
+    query = (
+        select(entities.c.id, entities.c.name, func.count())
+        .join(used, used.c[0] == entities.c.id)
+        .group_by(entities.c.id)
+        .order_by(entities.c.id)
     )
-    last = {rid: (said_at, open_at) for rid, said_at, open_at in cx.execute(select(grounds))}
+    named = {id_: (name, count) for id_, name, count in cx.execute(query)}
+    for one, other, why in near_names({id_: name for id_, (name, _) in named.items()}):
+        counted = " and ".join(
+            f"{name} ({count} fact{'' if count == 1 else 's'})" for name, count in (named[one], named[other])
+        )
+        yield Issue("similar names", f"{counted} may be one: {why}", (one, other))

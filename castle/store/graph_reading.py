@@ -20,7 +20,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from castle.errors import NotFoundError
+from castle.errors import NotFoundError, UsageError
 from castle.records import Scope
 from castle.store.filing import batches
 from castle.store.graph_tables import entities, entity_aliases, evidence, triples
@@ -112,6 +112,8 @@ def page(
     entity: str | None = None,
 ) -> Facts:
     """Return one page of the visible facts that meet a condition, how many there are, how many are hidden."""
+    if offset < 0 or (limit is not None and limit < 1):
+        raise UsageError(f"limit {limit} and offset {offset} name no page: at least 1 and 0")
     seen = visible_clause()
     total = cx.execute(select(func.count()).select_from(triples).where(condition, seen)).scalar_one()
     hidden = cx.execute(select(func.count()).select_from(triples).where(condition, not_(seen))).scalar_one()
@@ -152,7 +154,7 @@ def one_entity(cx: Connection, name: str) -> str:
     begins = entities.c.id.startswith(entity_id(clean)[:1], autoescape=True)
     rows = cx.execute(select(entities.c.id, entities.c.name).where(begins).limit(_SUGGESTED_FROM))
     names = {id_: known for id_, known in rows}
-    near = difflib.get_close_matches(entity_id(clean), names, n=3, cutoff=0.7)
+    near = difflib.get_close_matches(entity_id(clean), names, n=3, cutoff=0.6)
     meant = ", ".join(names[id_] for id_ in near)
     hint = f"did you mean {meant}?" if near else "`castle kg timeline` lists what it does"
     raise NotFoundError(f"the graph knows nothing of {clean}: {hint}")
@@ -273,4 +275,6 @@ def _fact(row: AnyRow, grounds: tuple[Evidence, ...], now: int, entity: str | No
         ended_at=row.ended_at,
         ended_by=row.ended_by,
         direction=direction,
+        subject_id=row.subject,
+        object_id=row.object,
     )

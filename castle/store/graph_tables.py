@@ -2,7 +2,8 @@
 
 A row of ``triples`` is one version of a fact: ``id`` names the fact, ``[valid_from, valid_to)`` is when it
 held, ``[recorded_at, ended_at)`` is when the graph said so. A change ends the version and writes the next
-one, so nothing that was ever recorded is lost. NULL in ``valid_from`` or ``valid_to`` is a bound nobody stated.
+one, so nothing that was ever recorded is lost. NULL in ``valid_from`` or ``valid_to`` is a bound that nobody
+stated.
 """
 
 from __future__ import annotations

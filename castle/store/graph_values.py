@@ -88,6 +88,8 @@ class Fact:
     ended_at: int | None = None
     ended_by: str | None = None
     direction: Direction | None = None
+    subject_id: str = ""
+    object_id: str = ""
 
     @property
     def sentence(self) -> str:

@@ -136,7 +136,9 @@ def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     late = behind(palace, palace.lexicon)
     if late:
         return 0, [f"{late} drawers are not in the index of words yet: `castle repair` catches up"]
-    problems: list[str] = []
+    if palace.ledger.head() == 0:
+        return 0, []
+    problems = [f"{name} is damaged" for name in palace.lexicon.damaged_files()]
     checked = 0
     for rows in _rows(palace):
         wanted = {row.id for row in rows if row.state != "forgotten"}
@@ -157,6 +159,8 @@ def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     late = behind(palace, palace.vectors)
     if late:
         return 0, [f"{late} drawers have no vector yet: `castle repair` catches up"]
+    if palace.ledger.head() == 0:
+        return 0, []
     problems: list[str] = []
     checked = 0
     for rows in _rows(palace):

@@ -1,7 +1,7 @@
 """Atoms: the least pieces of a text between which a chunk may begin.
 
-An atom is a line with the blank lines after it, or a piece of a line too long for a chunk. How a text falls into
-atoms depends on the text alone, not on how it arrives, and at every place on the text near it.
+An atom is a line with the blank lines after it, or a piece of a line too long for a chunk. How a text falls
+into atoms depends on the text alone, not on how it arrives, and at every place on the text near it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SENTENCE_ENDS = frozenset(".!?。！？")
 class Atom:
     """A piece of text, the strength of the boundary before it, and what it means for the headings.
 
-    ``level`` is -1, or the depth at which headings end here; ``title`` is the heading that begins, ``title_start``
-    its offset in the source. ``tokens`` is filled in by whoever counts.
+    ``level`` is -1, or the depth at which headings end here; ``title`` is the heading that begins,
+    ``title_start`` its offset in the source. ``tokens`` is filled in by whoever counts.
     """
 
     __slots__ = ("level", "start", "strength", "text", "title", "title_start", "tokens")

@@ -1,11 +1,12 @@
-"""Cutting a source of any size into chunks along its structure.
+r"""Cutting a source of any size into chunks along its structure.
 
-The chunks of a source, one after the other, are the source. Each holds at most ``max_chars`` characters and at
-most ``max_tokens`` word pieces, as it stands and as it is served. A chunk begins where the structure is strongest
-within reach: at a heading or definition, a paragraph, a line, a sentence, a word. Among equally strong places the
-choice depends on the text that follows the place, so that an edit changes the chunks near it and no others.
+The chunks of a source, one after the other, are the source. Each holds at most ``max_chars`` characters and
+at most ``max_tokens`` word pieces, as it stands and as it is served. A chunk begins where the structure is
+strongest within reach: at a heading or definition, a paragraph, a line, a sentence, a word. Among equally
+strong places the choice depends on the text that follows the place, so that an edit changes the chunks near
+it and no others. A single character is a chunk even where its word pieces are too many.
 
-Lines end with ``\\n`` or ``\\r\\n``; a lone ``\\r`` ends no line, although a chunk may well begin after it.
+Lines end with ``\n`` or ``\r\n``; a lone ``\r`` ends no line, although a chunk may well begin after it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SLICE = 262_144  # characters of a block that are worked on at once
 _BATCH = 65_536  # characters that are counted at once
 _WHITE = " \t\n\r"
 
-# How far a chunk has grown where a boundary stands, in fractions of what it may hold: below .15, .25, .4, .5, above.
+# How far a chunk has grown where a boundary stands, in fractions of what it may hold, parts five zones.
 _ZONES = (0.15, 0.25, 0.4, 0.5)
 _LAST = 13
 # Order of preference (0 is best) by class of strength and zone.
@@ -309,10 +310,8 @@ def _best(queue: list[Atom], candidates: list[tuple[int, int, int, int]], sectio
     """The best candidate; ``section`` is the size at which the next section begins, 0 when far."""
     tier = min(candidates)[0]
     if tier == _LAST:
-        inside = [found for found in candidates if found[1] == -structure.INSIDE]
-        return max((found for found in candidates if found not in inside), default=candidates[-1], key=_size)[
-            2
-        ]
+        whole = [found for found in candidates if found[1] != -structure.INSIDE]
+        return (whole or candidates)[-1][2]
     equals = [found for found in candidates if found[0] == tier]
     if section and tier > 1:
         room = section - _LEAST_END * scale
@@ -322,7 +321,3 @@ def _best(queue: list[Atom], candidates: list[tuple[int, int, int, int]], sectio
     if len(equals) == 1:
         return equals[0][2]
     return min(equals, key=lambda found: (queue[found[2]].rank(), -found[2]))[2]
-
-
-def _size(candidate: tuple[int, int, int, int]) -> int:
-    return candidate[3]

@@ -42,7 +42,7 @@ class HeadingPath:
             self._open.append((atom.level, _shortened(title, LONGEST)))
 
     def path(self) -> tuple[str, ...]:
-        """The headings here, outermost first: the innermost four at most, ``MAX_TOKENS`` word pieces at most."""
+        """List the headings here, outermost first: the innermost four, as far as ``MAX_TOKENS`` allows."""
         titles = tuple(title for _, title in self._open[-DEEPEST:])
         if not titles:
             return ()

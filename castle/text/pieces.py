@@ -50,7 +50,7 @@ def _finer(text: str, most: int, strength: int) -> list[Piece]:
 
 
 def fine(text: str, most: int, strength: int = 0) -> list[Piece]:
-    """Cut a text into pieces of at most ``most`` characters; a ``\\r\\n`` stays whole."""
+    r"""Cut a text into pieces of at most ``most`` characters; a ``\r\n`` stays whole."""
     pieces: list[Piece] = []
     start = 0
     plain = text.isascii()

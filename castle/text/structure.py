@@ -1,8 +1,8 @@
 """What a line means for the structure of a text: heading, definition, comment, prose.
 
-A ``Reader`` is fed the non-blank lines of a source in order, each with the two lines that follow it, and tells
-the strength of the boundary before the line and the heading or definition that the line opens. It reads no more
-than the beginning of a line.
+A ``Reader`` is fed the non-blank lines of a source in order, each with the two lines that follow it, and
+tells the strength of the boundary before the line and the heading or definition that the line opens. It reads
+no more than the beginning of a line.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Mark:
     """What a line means.
 
     ``level`` is the depth of the heading or definition that begins here (``title`` is where its name stands,
-    counted from the beginning of the line, perhaps in the next one) or, without a title, the depth at which earlier ones end; -1 for neither. ``leads`` is true for a
-    comment or decorator, which belongs to a definition that follows at once. ``glued`` is true when the next line
-    belongs to this one.
+    counted from the beginning of the line, perhaps in the next one) or, without a title, the depth at which
+    earlier ones end; -1 for neither. ``leads`` is true for a comment or decorator, which belongs to a
+    definition that follows at once. ``glued`` is true when the next line belongs to this one.
     """
 
     strength: int = LINE
@@ -214,19 +214,22 @@ class _Braces(Reader):
 
     _WORDS = re.compile(
         r"(?:(?:export|default|declare|abstract|async|public|private|protected|internal|static|final|sealed|open"
-        r"|override|inline|const|unsafe|extern|pub|pub\([a-z]{1,9}\)|data|partial|suspend|virtual|readonly)[ \t]+){0,6}"
+        r"|override|inline|const|unsafe|extern|pub|pub\([a-z]{1,9}\)|data|partial|suspend|virtual|readonly)"
+        r"[ \t]+){0,6}"
         r"(?:function\*?|class|interface|enum|struct|trait|impl|union|module|namespace|record|object|protocol"
         r"|extension|func|fun|fn|type|mod|macro_rules!)(?=[ \t<])[ \t]*"
-        r"(?:\([^()\n]{0,80}\)[ \t]*|<[^<>\n]{0,80}>[ \t]*)?(?P<name>[A-Za-z_$][\w$.:]*(?: for [\w$.:]+)?)"
+        r"(?:\([^()\n]{0,80}\)[ \t]*|<[^<>\n]{0,80}>[ \t]*)?"
+        r"(?P<name>[A-Za-z_$][\w$.:]*(?: for [\w$.:]+)?)"
     )
     _BOUND = re.compile(
-        r"(?:export[ \t]+)?(?:default[ \t]+)?(?:const|let|var)[ \t]+(?P<name>[\w$]+)[^=\n]{0,80}=[ \t]*(?:async[ \t]*)?"
+        r"(?:export[ \t]+)?(?:default[ \t]+)?(?:const|let|var)[ \t]+(?P<name>[\w$]+)[^=\n]{0,80}="
+        r"[ \t]*(?:async[ \t]*)?"
         r"(?:function\b|\([^()\n]{0,120}\)[^=\n]{0,60}=>|[\w$]+[ \t]*=>)"
     )
     _CALL = re.compile(r"[^=(\n]*?(?P<name>[A-Za-z_$~][\w$:~]{0,80})[ \t]*\(")
     _CONTROL = frozenset(
-        "if for while switch catch else return do try synchronized using with foreach new throw when match select "
-        "case default loop guard unless until in of and or not elif except defer go lock fixed".split()
+        "if for while switch catch else return do try synchronized using with foreach new throw when match "
+        "select case default loop guard unless until in of and or not elif except defer go lock fixed".split()
     )
 
     def __init__(self) -> None:
@@ -286,8 +289,8 @@ _SHELL = r"(?:function[ \t]+)?(?P<name>[\w:-]+)[ \t]*\(\)"
 
 _MARKDOWN_SUFFIXES = frozenset(".md .markdown .mdown .mdx .qmd .rmd .mkd".split())
 _BRACES_SUFFIXES = frozenset(
-    ".js .jsx .mjs .cjs .ts .tsx .mts .cts .java .go .rs .c .h .cc .cpp .cxx .hh .hpp .hxx .cs .kt .kts .swift "
-    ".scala .php .dart .m .mm .groovy .vue .svelte .proto .zig".split()
+    ".js .jsx .mjs .cjs .ts .tsx .mts .cts .java .go .rs .c .h .cc .cpp .cxx .hh .hpp .hxx .cs .kt .kts "
+    ".swift .scala .php .dart .m .mm .groovy .vue .svelte .proto .zig".split()
 )
 _SECTIONS = {
     ".org": r"(\*{1,7})[ \t]+(?P<title>[^\n]*?)[ \t]*$",

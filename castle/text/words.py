@@ -4,16 +4,16 @@
 
 - Text is NFKC-normalised and case-folded. Diacritics are folded for the Latin script only (``é`` is ``e``,
   ``ø`` is ``o``); other scripts keep theirs.
-- What is joined by ``_ - . / : @ + '`` or by a change of case is one identifier: the whole comes first, then its
-  parts, outer joints before inner ones (``os.path_join`` gives ``os.path_join os path_join path join``). So a
-  phrase is a run of tokens. Two words joined by a hyphen are also given as one (``e-mail``: ``e-mail email e
-  mail``), a version also without its ``v``.
-- A contraction is one word without its apostrophe (``don't`` is ``dont``); ``'s 're 've 'll 'd 'm`` are dropped;
-  other apostrophes join like a hyphen.
-- Han, Kana and Hangul give every character and every pair of neighbours (``検索`` is ``検 検索 索``); Thai, Lao,
-  Khmer and Burmese give pairs of clusters. An emoji is a token, without its skin tone.
-- A token of more than 64 characters becomes its first 40 characters, ``~`` and 16 hexadecimal digits of its hash:
-  it is found again by the same text.
+- What is joined by ``_ - . / : @ + '`` or by a change of case is one identifier: the whole comes first, then
+  its parts, outer joints before inner ones (``os.path_join`` gives ``os.path_join os path_join path join``).
+  So a phrase is a run of tokens. Two words joined by a hyphen are also given as one (``e-mail``: ``e-mail email
+  e mail``), a version also without its ``v``.
+- A contraction is one word without its apostrophe (``don't`` is ``dont``); ``'s 're 've 'll 'd 'm`` are
+  dropped; other apostrophes join like a hyphen.
+- Han, Kana and Hangul give every character and every pair of neighbours (``検索`` is ``検 検索 索``); Thai,
+  Lao, Khmer and Burmese give pairs of clusters. An emoji is a token, without its skin tone.
+- A token of more than 64 characters becomes its first 40 characters, ``~`` and 16 hexadecimal digits of its
+  hash: it is found again by the same text.
 
 Stemming is left to the index.
 """
@@ -55,7 +55,7 @@ def words(text: str) -> list[str]:
 
 
 def phrases(query: str) -> list[str]:
-    """List what stands in quotation marks in a query: ``"…"``, ``“…”``, ``„…“``, ``「…」``, ``『…』``, ``«…»``."""
+    """List what stands in quotation marks in a query: ``"…"``, ``“…”``, ``„…“``, ``「…」``, ``«…»``."""
     found = ("".join(groups).strip() for groups in _QUOTED.findall(query))
     return [phrase for phrase in found if phrase]
 

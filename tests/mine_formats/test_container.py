@@ -50,6 +50,38 @@ def test_detect_with_a_first_line_longer_than_the_head(tmp_path: Path) -> None:
         assert found is not None and found.name == "claude-code"
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_layout_of_the_json_does_not_matter(exports: Path, tmp_path: Path, indent: int | None) -> None:
+    for folder in ("gemini_cli", "claude_ai", "chatgpt"):
+        for source in sorted((exports / folder).rglob("*.json")):
+            path = tmp_path / source.name
+            value = json.loads(source.read_text(encoding="utf-8"))
+            path.write_text(json.dumps(value, indent=indent), encoding="utf-8")
+            assert [one.format.name.split("-")[0] for one in transcripts(path)] == [folder.split("_")[0]]
+            assert messages_of(events_of(path)) == messages_of(events_of(source))
+
+
+def test_keys_deeper_down_do_not_make_a_format(tmp_path: Path) -> None:
+    path = tmp_path / "package.json"
+    inner = {
+        "mapping": {"current_node": 1},
+        "chat_messages": [],
+        "sessionId": "s",
+        "projectHash": "",
+        "messages": [],
+    }
+    for value in ({"inner": inner, "id": 1}, [{"inner": inner, "title": ""}], [[inner]], {"id": 1}):
+        path.write_text(json.dumps(value), encoding="utf-8")
+        assert detect(path) is None
+
+
+def test_reading_from_a_closed_zip_is_reported(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("s.jsonl", record("one"))
+    transcript = transcripts(tmp_path / "export.zip")[0]
+    assert [one.unit for one in broken_of(transcript.read())] == ["file"]
+
+
 def test_a_folder_with_all_kinds_of_things(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "node_modules").mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import zipfile
 from collections.abc import Mapping
@@ -89,7 +88,8 @@ def test_conversations_kept_inline_and_the_older_panel(tmp_path: Path) -> None:
         fullConversationHeadersOnly=[], conversation=[{"bubbleId": "i1", "type": 1, "text": "inline"}]
     )
     tabs = [{"tabId": "t1", "chatTitle": "Old", "lastSendTime": 1700000000000, "bubbles": [
-        {"type": "user", "id": "p1", "text": "question"}, {"type": "ai", "rawText": "answer"}, 7]}]  # fmt: skip
+        {"type": "user", "id": "p1", "text": "question"}, {"type": "ai", "rawText": "answer"},
+        7]}]  # fmt: skip
     path = database(tmp_path / "state.vscdb", {"composerData:c1": inline}, {PANEL: {"tabs": tabs}})
     events = events_of(path)
     assert [(one.session, one.id, one.role, one.text) for one in messages_of(events)] == [
@@ -102,14 +102,14 @@ def test_conversations_kept_inline_and_the_older_panel(tmp_path: Path) -> None:
 
 def test_nothing_is_written_beside_the_database(tmp_path: Path) -> None:
     path = database(tmp_path / "sp#ace?.vscdb", DISK, wal=True)
-    before = (sorted(os.listdir(tmp_path)), path.read_bytes())
+    before = (sorted(one.name for one in tmp_path.iterdir()), path.read_bytes())
     path.chmod(0o400)
     tmp_path.chmod(0o500)
     try:
         assert len(messages_of(events_of(path))) == 8
     finally:
         tmp_path.chmod(0o700)
-    assert (sorted(os.listdir(tmp_path)), path.read_bytes()) == before
+    assert (sorted(one.name for one in tmp_path.iterdir()), path.read_bytes()) == before
 
 
 def test_changes_in_the_log_are_reported(tmp_path: Path) -> None:

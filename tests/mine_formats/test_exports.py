@@ -87,8 +87,8 @@ CLAUDE = {
 }
 
 OTHERS = {
-    # wc: 99 lines. 3 user_message + 3 assistant messages; 38 calls + 38 outputs; the base instructions and the
-    # text in front of "## My request for Codex:"; 16 reasoning records are encrypted.
+    # wc: 99 lines. 3 user_message + 3 assistant messages; 38 calls + 38 outputs; the base instructions and
+    # the text in front of "## My request for Codex:"; 16 reasoning records are encrypted.
     "codex": (1, {"message": 6, "tool": 76, "injected": 2}),
     # Non-empty contents, "subject":, "displayName": (calls) and "functionResponse": (results) with grep -c.
     "gemini_cli/agentsview_tool_calls.json": (1, {"message": 2, "thinking": 1, "tool": 1}),
@@ -301,7 +301,7 @@ def test_ids_name_one_text_unless_the_file_repeats_them(exports: Path) -> None:
             key = (message.session, message.id)
             if seen.setdefault(key, message.text) != message.text:
                 repeated.add(message.id)
-    # Two records of daaain_edge_cases share edge_011, two of polylogue_claude-normalization-main share main-u1.
+    # Two records of daaain_edge_cases share edge_011, two of polylogue_claude-normalization-main main-u1.
     assert repeated == {"edge_011", "main-u1"}
 
 

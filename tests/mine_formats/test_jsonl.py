@@ -30,7 +30,7 @@ def claude(path: Path) -> Transcript:
 
 
 def resumed(path: Path, data: bytes, cuts: list[int]) -> list[Event]:
-    """Read a file that grows to each of the cuts and then to its end, going on where the last reading stopped."""
+    """Read a file that grows to each of the cuts and its end, going on where the last reading stopped."""
     events: list[Event] = []
     offset, state = 0, None
     for end in [*cuts, len(data)]:

@@ -14,12 +14,13 @@ from castle.mine.formats import Checkpoint, Event, Message, Transcript, formats
 from castle.mine.formats.container import Single
 
 WORDS = st.sampled_from(
-    "type message uuid sessionId content role user assistant text thinking tool_use tool_result input id name "
-    "summary payload response_item event_msg user_message session_meta function_call output mapping parent "
-    "children author parts content_type current_node chat_messages sender uuid attachments files ts thread_ts "
-    "subtype messages toolCalls thoughts gemini $set $rewindTo data progress agent_progress system attachment "
-    "queue-operation call_id arguments reasoning compacted turn_context metadata user_id bot_message edited "
-    "2026-01-01T00:00:00Z 1452837318.000002 image source base64 functionResponse response isMeta title".split()
+    "type message uuid sessionId content role user assistant text thinking tool_use tool_result input "
+    "id name summary payload response_item event_msg user_message session_meta function_call output "
+    "mapping parent children author parts content_type current_node chat_messages sender uuid "
+    "attachments files ts thread_ts subtype messages toolCalls thoughts gemini $set $rewindTo data "
+    "progress agent_progress system attachment queue-operation call_id arguments reasoning compacted "
+    "turn_context metadata user_id bot_message edited 2026-01-01T00:00:00Z 1452837318.000002 image "
+    "source base64 functionResponse response isMeta ".split()
 )
 SCALARS = (
     st.none()

@@ -55,8 +55,8 @@ def test_bots_attachments_and_files(tmp_path: Path) -> None:
     file = {"id": "F1", "name": "a.txt", "mimetype": "text/plain", "permalink": "https://x/F1"}
     file["url_private"] = "https://files/F1?t=xoxe-secret"
     entries = [
-        {"type": "message", "subtype": "bot_message", "bot_id": "B1", "username": "ci", "ts": "1.1", "text": "",
-         "attachments": [attachment]},
+        {"type": "message", "subtype": "bot_message", "bot_id": "B1", "username": "ci", "ts": "1.1",
+         "text": "", "attachments": [attachment]},
         entry("2.2", "", files=[file]),
         entry("3.3", "", attachments=[{"fallback": "only this"}]),
         {"type": "message", "ts": "4.4", "text": "", "user": "U1", "blocks": [{"type": "divider"}]},

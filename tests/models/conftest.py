@@ -1,4 +1,4 @@
-"""The built-in embedder, loaded once; the model is built into the user's cache if it is not there."""
+"""The built-in embedder, loaded once."""
 
 from __future__ import annotations
 

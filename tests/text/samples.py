@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 _PIECE = re.compile(r"[A-Za-z0-9]{1,4}|[^\sA-Za-z0-9]")
 _VOCABULARY = (
-    "river stone window garden letter morning evening travel answer question memory castle palace tower bridge "
-    "harbour silver copper market village people carry remember forget write reading quiet sudden yellow between "
-    "under above never always perhaps before after winter summer small large open closed"
+    "river stone window garden letter morning evening travel answer question memory castle palace tower "
+    "bridge harbour silver copper market village people carry remember forget write reading quiet sudden "
+    "yellow between under above never always perhaps before after winter summer small large open closed"
 ).split()
 
 
@@ -41,7 +41,7 @@ def document(draw: random.Random, size: int) -> str:
 
 def log(draw: random.Random, lines: int) -> str:
     return "".join(
-        f"2026-03-{draw.randrange(1, 29):02}T{draw.randrange(24):02}:{draw.randrange(60):02}:{draw.randrange(60):02} "
+        f"2026-03-{draw.randrange(1, 29):02}T{draw.randrange(24):02}:{draw.randrange(60):02}:30 "
         f"INFO worker-{draw.randrange(9)} {draw.choice(_VOCABULARY)} took {draw.randrange(9_000)} ms\n"
         for _ in range(lines)
     )

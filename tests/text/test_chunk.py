@@ -254,7 +254,8 @@ def test_underlined_headings() -> None:
 
 def test_a_definition_begins_with_its_comment_and_decorators() -> None:
     body = "".join(f"    value = call_{n}(value)\n" for n in range(22))
-    text = f"import os\n\n\ndef first():\n{body}\n\n# About the second.\n@wrapped(\n    1,\n)\ndef second():\n{body}"
+    second = f"# About the second.\n@wrapped(\n    1,\n)\ndef second():\n{body}"
+    text = f"import os\n\n\ndef first():\n{body}\n\n{second}"
     found = cut(text, "a.py")
     assert any(chunk.text.startswith("# About the second.\n@wrapped(") for chunk in found)
     assert found[-1].headings == ("second",)

@@ -11,8 +11,8 @@ A format turns one transcript into a stream of events and decides nothing about 
 ``Pending``       bytes at the end that wait for the rest of their line
 ``Checkpoint``    everything before ``offset`` has been delivered: read again with this offset and state
 
-Reassembly: the slices of one text follow each other in the stream, the first with ``id == whole``; their texts
-joined are the text of the export, character for character. ``(session, id)`` depends only on the record that
+Reassembly: the slices of one text follow each other in the stream, the first with ``id == whole``; joined
+they are the text of the export, character for character. ``(session, id)`` depends only on the record that
 the slice was cut from, so that a second reading gives the same ids. When a file repeats an id with equal text
 it is the same message; with another text it is a later version, or a record that was written anew.
 """
@@ -64,8 +64,8 @@ class Message:
     native id of the record this one answers. The first block of a record has the record's native id, others
     add ``#block``; a slice that does not start at 0 adds ``@start``.
 
-    ``text`` is the string as decoded and may hold NUL and lone surrogates; ``exact_bytes`` gives its bytes. It is
-    empty only where a record has nothing but attachments. JSON values (tool calls) are written as JSON text.
+    ``text`` is the string as decoded and may hold NUL and lone surrogates; ``exact_bytes`` gives its bytes.
+    It is empty only where a record has nothing but attachments. JSON values (tool calls) are written as JSON.
     ``escaped`` says that the record was not valid UTF-8 and its stray bytes stand as U+DC80 to U+DCFF.
     ``timestamp`` counts microseconds since the epoch in UTC. ``shown`` is False on branches that the export
     does not show.

@@ -6,7 +6,6 @@ parent is the nearest node above that has a message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from castle.mine.formats.base import (
     SessionInfo,
     Transcript,
 )
-from castle.mine.formats.items import read_items
+from castle.mine.formats.items import head_keys, read_items
 from castle.mine.formats.slices import Piece, messages
 from castle.mine.formats.values import (
     derived_id,
@@ -50,8 +49,7 @@ _TEXTS = (
     "repo_summary",
     "structured_context",
 )
-_DETECT = re.compile(rb'"mapping"\s*:\s*\{')
-_NODE = re.compile(rb'"(?:current_node|children|conversation_id|message|create_time)"\s*:')
+_KEYS = frozenset({"current_node", "conversation_id", "id", "create_time", "title"})
 
 
 def _pieces(content: Mapping[str, Any]) -> list[Piece]:
@@ -233,8 +231,8 @@ class ChatGpt:
 
     def detect(self, name: str, head: bytes) -> bool:
         """Look for a conversation's ``mapping`` in a JSON document."""
-        start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        return start in (b"{", b"[") and _DETECT.search(head) is not None and _NODE.search(head) is not None
+        keys = head_keys(head)
+        return "mapping" in keys and not keys.isdisjoint(_KEYS)
 
     def roots(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return nothing: every file is a transcript."""

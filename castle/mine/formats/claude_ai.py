@@ -21,7 +21,7 @@ from castle.mine.formats.base import (
     Transcript,
 )
 from castle.mine.formats.blocks import pieces_of
-from castle.mine.formats.items import read_items
+from castle.mine.formats.items import head_keys, read_items
 from castle.mine.formats.slices import Piece, messages
 from castle.mine.formats.values import (
     derived_id,
@@ -36,7 +36,6 @@ from castle.mine.formats.values import (
 
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "ai": "assistant"}
 _PLACEHOLDER = re.compile(r"```\s*This block is not supported on your current device yet\.\s*```")
-_DETECT = re.compile(rb'"chat_messages"\s*:')
 
 
 def _pieces(value: Mapping[str, Any]) -> list[Piece]:
@@ -149,8 +148,7 @@ class ClaudeAi:
 
     def detect(self, name: str, head: bytes) -> bool:
         """Look for ``chat_messages`` in a JSON document."""
-        start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        return start in (b"{", b"[") and _DETECT.search(head) is not None
+        return "chat_messages" in head_keys(head)
 
     def roots(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return nothing: every file is a transcript."""

@@ -124,7 +124,7 @@ class Archive:
         """Open a member as a stream."""
         try:
             return self._zip.open(name)
-        except (RuntimeError, NotImplementedError, KeyError) as error:
+        except (RuntimeError, NotImplementedError, KeyError, ValueError) as error:
             raise OSError(str(error)) from error
 
     def local(self, name: str) -> Path | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from castle.mine.formats.base import (
+    HEAD_BYTES,
     Broken,
     Event,
     Message,
@@ -21,7 +22,7 @@ from castle.mine.formats.base import (
     Transcript,
     Withdrawn,
 )
-from castle.mine.formats.items import load_document, read_items
+from castle.mine.formats.items import head_keys, load_document, read_items
 from castle.mine.formats.lines import Line, head_objects, read_jsonl
 from castle.mine.formats.slices import Injected, Piece, messages
 from castle.mine.formats.values import (
@@ -47,8 +48,6 @@ INJECTED = Injected(
 
 _ROLES: dict[str, Role] = {"user": "user", "gemini": "assistant", "model": "assistant"}
 _HOST_TYPES = frozenset({"info", "error", "warning"})
-_SESSION = re.compile(rb'"(?:sessionId|projectHash)"\s*:')
-_ENTRY = re.compile(rb'"type"\s*:\s*"gemini"|"projectHash"\s*:|"messageId"\s*:')
 _RECENT = 200
 
 
@@ -197,8 +196,9 @@ class GeminiCli:
         for value in head_objects(head):
             if value.get("type") == "session_metadata" or ("sessionId" in value and "projectHash" in value):
                 return True
-        start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        return start in (b"{", b"[") and _SESSION.search(head) is not None and _ENTRY.search(head) is not None
+        keys = head_keys(head)
+        is_session = not keys.isdisjoint({"projectHash", "startTime"}) and "messages" in keys
+        return "sessionId" in keys and (is_session or {"messageId", "message"} <= keys)
 
     def roots(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return nothing: every file is a transcript."""
@@ -217,9 +217,10 @@ class GeminiCli:
 def _is_jsonl(transcript: Transcript) -> bool:
     try:
         with transcript.open() as stream:
-            return bool(head_objects(stream.read(65536)[:65536]))
+            found = head_objects(stream.read(HEAD_BYTES))
     except READ_ERRORS:
         return False
+    return bool(found) and not isinstance(found[0].get("messages"), list)
 
 
 class _Log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,11 @@ MAX_ITEM = 512 * 1024 * 1024
 """An item of more characters is reported and passed over."""
 
 _CHUNK = 1 << 20
-_OUTSIDE = re.compile(r'["\[\]{},]')
+# Whole strings and everything without structure are passed over in one step. Commas count between items only.
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BETWEEN = re.compile(rf'(?:[^"\[\]{{}},]++|{_STRING})*+(["\[\]{{}},])', re.DOTALL)
+_DEEPER = re.compile(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(["\[\]{{}}])', re.DOTALL)
+_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}:]", re.DOTALL)
 _INSIDE = re.compile(r'["\\]')
 _STRAY = re.compile("[\udc80-\udcff]")
 _BOMS = (
@@ -46,11 +51,11 @@ class _Cutter:
             if self.in_string:
                 position = self._through_string(chunk, position)
                 continue
-            found = _OUTSIDE.search(chunk, position)
+            found = (_BETWEEN if self.depth == 1 else _DEEPER).match(chunk, position)
             if found is None:
                 break
             position = found.end()
-            mark = found.group()
+            mark = found[1]
             if mark == '"':
                 self.in_string = True
             elif mark in "[{":
@@ -61,7 +66,7 @@ class _Cutter:
                 self.depth -= 1
                 self.ended = self.depth == 0
             if self.ended or (mark == "," and self.depth == 1):
-                yield self._take(chunk[start : found.start()])
+                yield self._take(chunk[start : found.start(1)])
                 start = position
         self._keep(chunk[start:])
 
@@ -167,6 +172,27 @@ def read_items(
                 yield from events
     except (*READ_ERRORS, UnicodeDecodeError) as error:
         yield Broken(0, f"cannot be read: {error}", "file", transcript.address)
+
+
+def head_keys(head: bytes) -> frozenset[str]:
+    """Return the keys, as far as they stand in a file's head, of a JSON object or of the first one in a list."""
+    text = next(_chunks(io.BytesIO(head))).lstrip("\ufeff")
+    start = text.lstrip()[:1]
+    if start not in ("{", "["):
+        return frozenset()
+    wanted, depth, last = (1 if start == "{" else 2), 0, ""
+    keys: set[str] = set()
+    for token in _TOKEN.finditer(text):
+        mark = token.group()
+        if mark[0] == '"':
+            last = mark[1:-1]
+        elif mark == ":":
+            keys.update((last,) if depth == wanted else ())
+        else:
+            depth += 1 if mark in "[{" else -1
+            if depth < wanted and mark in "]}":
+                break
+    return frozenset(keys)
 
 
 def load_document(stream: IO[bytes]) -> tuple[Any, bool]:

@@ -22,7 +22,7 @@ from castle.mine.formats.base import (
     SessionInfo,
     Transcript,
 )
-from castle.mine.formats.items import load_document, read_items
+from castle.mine.formats.items import head_keys, load_document, read_items
 from castle.mine.formats.slices import Piece, messages
 from castle.mine.formats.values import (
     READ_ERRORS,
@@ -203,8 +203,7 @@ class Slack:
 
     def detect(self, name: str, head: bytes) -> bool:
         """Look for a list of messages with Slack's time stamps."""
-        start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        return start == b"[" and _TS.search(head) is not None and b'"type"' in head
+        return {"ts", "type"} <= head_keys(head) and _TS.search(head) is not None
 
     def roots(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Find folders that have a list of users or channels and files named after days."""
