@@ -6,6 +6,7 @@ Content decides. Only encodings without state are used, in which every character
 from __future__ import annotations
 
 import codecs
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -81,6 +82,10 @@ _CANDIDATES = (
     " mac_roman iso8859_2 iso8859_5 iso8859_7 iso8859_9 iso8859_15 tis_620 cp932 euc_jp gb18030 big5 cp949"
 ).split()
 _LABELS = {"cp932": "shift_jis"}
+_LETTERS = "àâäáãåæçéèêëîïíìñôöóòõøœùûüúß"
+_WESTERN = frozenset(_LETTERS + _LETTERS.upper() + "‘’“”„–—…•·€£§°«»¿¡©®™´ªº½¼²")
+_THREE_LETTERS = re.compile("[À-ÖØ-öø-ÿŒœŠšŽžŸƒ]{3}")
+_IN_WORD = re.compile(r"(?<=[^\W\d_])[^\x00-\x7f’…–—•·](?=[^\W\d_])")
 _ALLOWED_CONTROLS = frozenset(b"\t\n\v\f\r\b\a\x1b\x1a")
 _CONTROLS = frozenset((*range(0x20), 0x7F)) - _ALLOWED_CONTROLS - {0}
 _CONTROL_BYTES = bytes(_CONTROLS)
@@ -211,25 +216,43 @@ def _legacy(head: bytes) -> Encoding | None:
     first = next((at for at, byte in enumerate(head) if byte > 0x7F), 0)
     begin = max(0, head.rfind(b"\n", 0, first) + 1, first - 256)
     sample = head[begin : begin + SAMPLE_BYTES]
-    high = len(sample.translate(None, bytes(range(128))))
-    if high < 8 and _looks_western(sample):
+    if _is_typically_western(sample):
         return _CP1252
     from charset_normalizer import from_bytes
 
-    western = from_bytes(sample, cp_isolation=["cp1252"], preemptive_behaviour=False).best()
-    if western is not None and western.chaos == 0.0 and _looks_western(sample):
-        return _CP1252
-    best = from_bytes(sample, cp_isolation=list(_CANDIDATES), preemptive_behaviour=False).best()
+    matches = from_bytes(sample, cp_isolation=list(_CANDIDATES), preemptive_behaviour=False)
+    best = matches.best()
     if best is None:
-        return _CP1252 if _looks_western(sample) else None
+        return _CP1252 if _is_roughly_western(sample) else None
     if sample.decode("cp1252", "replace") == sample.decode(best.encoding, "replace"):
         return _CP1252
+    western = next((match for match in matches if match.encoding == "cp1252"), None)
     if western and western.chaos <= best.chaos and western.coherence >= best.coherence:
         return _CP1252
     return Encoding(best.encoding, _LABELS.get(best.encoding, best.encoding))
 
 
-def _looks_western(sample: bytes) -> bool:
-    """Tell whether most of the bytes are ASCII and the others mean letters or signs in Windows-1252."""
+def _is_typically_western(sample: bytes) -> bool:
+    """Tell whether bytes read as Windows-1252 look like a language of Western Europe.
+
+    One character in five at most is beyond ASCII, nineteen in twenty of those are letters and signs these
+    languages use, no three such letters stand together, and no sign stands inside a word.
+    """
+    try:
+        text = sample.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    high = [char for char in text if char > "\x7f"]
+    typical = sum(char in _WESTERN for char in high)
+    return (
+        len(high) * 5 <= len(text)
+        and typical * 20 >= len(high) * 19
+        and not _THREE_LETTERS.search(text)
+        and not any(not match.group().isalpha() for match in _IN_WORD.finditer(text))
+    )
+
+
+def _is_roughly_western(sample: bytes) -> bool:
+    """Tell whether most of the bytes are ASCII and all others mean something in Windows-1252."""
     high = sample.translate(None, bytes(range(128)))
     return len(high) * 5 <= len(sample) and not any(byte in b"\x81\x8d\x8f\x90\x9d" for byte in high)

@@ -277,7 +277,7 @@ class _Window:
 
 def _decode(data: bytes, codec: str, start: int, *, final: bool) -> _Window | None:
     """Decode a block; an incomplete character at its end is left to the bytes. None if the codec misfits."""
-    decoder = codecs.getincrementaldecoder(codec)(_ESCAPE)
+    decoder = codecs.getincrementaldecoder(codec)("surrogateescape" if codec == "utf-8" else _ESCAPE)
     try:
         working = decoder.decode(data, final)
         if codec == "utf-8":
@@ -294,6 +294,8 @@ def _width(working: str, codec: str) -> int:
     """Return how many bytes stand behind a piece of a working string."""
     if working.isascii() and codec not in _WIDE:
         return len(working)
+    if codec == "utf-8":
+        return len(working.encode("utf-8", "surrogateescape"))
     plain = _ESCAPED.sub("", working)
     return len(plain.encode(codec)) + len(working) - len(plain)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping
 
+_SHORTEST_SAME = 3
 _SHORTEST = 5
 _SHORTEST_FOR_TWO = 10
 _LONGEST = 64
@@ -32,7 +33,7 @@ def near_names(names: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     variants: dict[str, list[str]] = {}
     for key, name in sorted(names.items()):
         plain = plain_name(name)
-        if plain:
+        if len(plain) >= _SHORTEST_SAME:
             variants.setdefault(plain, []).append(key)
     for keys in variants.values():
         for other in keys[1:]:

@@ -25,6 +25,8 @@ _CACHED_LENGTH = 64
 # str.split() breaks at these, BERT's normaliser deletes them and joins what stands on both sides.
 _JOINERS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_MIXED = re.compile("[!-~]+")
+_PARTS = re.compile("[A-Za-z0-9]+|[!-~]")
 
 
 @cache
@@ -66,11 +68,20 @@ def piece_ids(text: str) -> list[int]:
     return ids
 
 
+def _holds_special(word: str) -> bool:
+    return "[" in word and any(special in word for special in _SPECIAL)
+
+
 class _Counts(dict[str, int]):
     """Word pieces by word, filled on demand and emptied when it holds too many."""
 
     def __missing__(self, word: str) -> int:
-        count = len(piece_ids(word))
+        # BERT splits at ASCII punctuation, so parts of a mixed word can be counted, and cached, one by one.
+        parts = _PARTS.findall(word) if _MIXED.fullmatch(word) and not _holds_special(word) else ()
+        if len(parts) > 1:
+            count = sum(map(self.__getitem__, parts))
+        else:
+            count = len(piece_ids(word))
         if len(word) <= _CACHED_LENGTH:
             if len(self) >= _CACHED_WORDS:
                 self.clear()

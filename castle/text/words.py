@@ -6,8 +6,8 @@
   ``ø`` is ``o``); other scripts keep theirs.
 - What is joined by ``_ - . / : @ + '`` or by a change of case is one identifier: the whole comes first, then
   its parts, outer joints before inner ones (``os.path_join`` gives ``os.path_join os path_join path join``).
-  So a phrase is a run of tokens. Two words joined by a hyphen are also given as one (``e-mail``: ``e-mail email
-  e mail``), a version also without its ``v``.
+  So a phrase is a run of tokens. Two words joined by a hyphen are also given as one (``e-mail``: ``e-mail
+  email e mail``), a version also without its ``v``.
 - A contraction is one word without its apostrophe (``don't`` is ``dont``); ``'s 're 've 'll 'd 'm`` are
   dropped; other apostrophes join like a hyphen.
 - Han, Kana and Hangul give every character and every pair of neighbours (``検索`` is ``検 検索 索``); Thai,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from castle.mine.ignore import Rules, RuleFile, load_rules, parse_rules, rules_above
+from castle.mine.ignore import RuleFile, Rules, load_rules, parse_rules, rules_above
 from castle.mine.read import open_regular
 from castle.records import Skipped
 
@@ -86,12 +86,68 @@ def compare(rule_files: dict[bytes, bytes], paths: list[bytes]) -> None:
         assert {path.rstrip(b"/") for path in ours} == theirs
 
 
-NAMES = [b"a", b"b", b"ab", b"foo", b"foo.log", b"Makefile", b"x y", b"a-b", b"#x", b"!x", b"\xe9", b"]", b"a\nb"]
+NAMES = [
+    b"a",
+    b"b",
+    b"ab",
+    b"foo",
+    b"foo.log",
+    b"Makefile",
+    b"x y",
+    b"a-b",
+    b"#x",
+    b"!x",
+    b"\xe9",
+    b"]",
+    b"a\nb",
+]
 SHAPES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(b"/".join)
 PIECES = st.sampled_from(
-    [b"a", b"b", b"foo", b".log", b"*", b"**", b"?", b"/", b"/**/", b"**/", b"/**", b"[ab]", b"[!a]", b"[^b-z]"]
-    + [b"[]]", b"[a-]", b"[z-a]", b"[[:alpha:]]", b"[[:nope:]]", b"[[:]", b"[a/b]", b"[", b"\\", b"\\*", b"\\!"]
-    + [b"#", b"!", b" ", b"\\ ", b"\t", b"\r", b"x y", b"-", b"]", b"\xe9", b"\\/", b"[\\]]", b"[a\\-z]", b"."]
+    [
+        b"a",
+        b"b",
+        b"foo",
+        b".log",
+        b"*",
+        b"**",
+        b"?",
+        b"/",
+        b"/**/",
+        b"**/",
+        b"/**",
+        b"[ab]",
+        b"[!a]",
+        b"[^b-z]",
+    ]
+    + [
+        b"[]]",
+        b"[a-]",
+        b"[z-a]",
+        b"[[:alpha:]]",
+        b"[[:nope:]]",
+        b"[[:]",
+        b"[a/b]",
+        b"[",
+        b"\\",
+        b"\\*",
+        b"\\!",
+    ]
+    + [
+        b"#",
+        b"!",
+        b" ",
+        b"\\ ",
+        b"\t",
+        b"\r",
+        b"x y",
+        b"-",
+        b"]",
+        b"\xe9",
+        b"\\/",
+        b"[\\]]",
+        b"[a\\-z]",
+        b".",
+    ]
 )
 LINES = st.lists(PIECES, min_size=1, max_size=6).map(b"".join)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from castle.clock import to_iso, to_micros
 from castle.errors import CastleError, NotFoundError, RefusedError, UsageError
 from castle.records import Scope
-from castle.store.graph import Graph
+from castle.store.graph import DIRECTIONS, Graph
 from castle.store.graph_reading import drawers_by_entities
 from castle.store.graph_values import Fact, Facts, entity_id, fact_id, parse_span
 from castle.store.ledger import Ledger
@@ -202,7 +202,11 @@ def test_a_fact_of_a_part_of_a_day_is_found_by_the_date(graph: Graph) -> None:
 
 @pytest.mark.parametrize(
     ("start", "end"),
-    [("2026-05-02", "2026-05-02"), ("2026-05-02", "2026-05-01"), ("2026-05-02T02:00+02:00", "2026-05-02")],
+    [
+        ("2026-05-02", "2026-05-02"),
+        ("2026-05-02", "2026-05-01"),
+        ("2026-05-02T02:00+02:00", "2026-05-02"),
+    ],
 )
 def test_a_validity_that_holds_nothing_is_refused(graph: Graph, start: str, end: str) -> None:
     with pytest.raises(UsageError, match="is not after valid_from"):
@@ -365,8 +369,8 @@ def test_directions(graph: Graph) -> None:
     graph.add("Berta", "knows", "Max")
     graph.add("Max", "knows", "Max")
     pairs = {
-        d: {(f.subject, f.object) for f in graph.query("Max", direction=d).facts}
-        for d in ("outgoing", "incoming", "both")
+        direction: {(fact.subject, fact.object) for fact in graph.query("Max", direction=direction).facts}
+        for direction in DIRECTIONS
     }
     assert pairs == {
         "outgoing": {("Max", "Anna"), ("Max", "Max")},

@@ -7,7 +7,6 @@ kind ``subagent`` with the agent's id as thread; its tool calls and injected tex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from castle.mine.formats.base import (
     Transcript,
 )
 from castle.mine.formats.blocks import pieces_of
+from castle.mine.formats.items import head_keys
 from castle.mine.formats.lines import Line, head_objects, read_jsonl
 from castle.mine.formats.slices import Injected, Piece, messages
 from castle.mine.formats.values import derived_id, json_text, mapping, micros, small, string
@@ -47,9 +47,6 @@ INJECTED = Injected(
 
 _MESSAGE_TYPES = {"user": "user", "human": "user", "assistant": "assistant"}
 _HOST_TYPES = frozenset({"system", "progress", "queue-operation", "file-history-snapshot", "attachment"})
-_LONG_FIRST_LINE = re.compile(
-    rb'"(?:sessionId|parentUuid)"\s*:|"type"\s*:\s*"(?:user|assistant)"\s*,\s*"message"\s*:\s*\{'
-)
 _OPEN_CALLS = 64
 
 
@@ -154,7 +151,7 @@ class _Reader:
         if (
             what == "progress"
             and data.get("type") == "agent_progress"
-            and inner.get("type") in _MESSAGE_TYPES
+            and string(inner.get("type")) in _MESSAGE_TYPES
         ):
             # The same records, with the same ids, stand in the agent's own file.
             shared = {key: value[key] for key in ("cwd", "gitBranch", "version") if key in value}
@@ -198,7 +195,10 @@ class ClaudeCode:
         """Look for a record with Claude Code's fields among the first lines."""
         if any(_is_record(value) for value in head_objects(head)):
             return True
-        return b"\n" not in head and head.lstrip()[:1] == b"{" and _LONG_FIRST_LINE.search(head) is not None
+        # The first line may be longer than the head: then its keys must do.
+        is_line = b"\n" not in head and head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+        keys = head_keys(head) if is_line else frozenset()
+        return "parentUuid" in keys or {"type", "message"} <= keys or {"type", "sessionId"} <= keys
 
     def roots(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return nothing: every file is a transcript."""

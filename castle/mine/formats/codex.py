@@ -313,7 +313,7 @@ class Codex:
     def detect(self, name: str, head: bytes) -> bool:
         """Look for a rollout record among the first lines."""
         for value in head_objects(head):
-            if value.get("type") in _LINE_TYPES and isinstance(value.get("payload"), dict):
+            if string(value.get("type")) in _LINE_TYPES and isinstance(value.get("payload"), dict):
                 return True
             if "record_type" in value or (
                 value.get("type") == "message" and "role" in value and "content" in value

@@ -175,7 +175,7 @@ def read_items(
 
 
 def head_keys(head: bytes) -> frozenset[str]:
-    """Return the keys, as far as they stand in a file's head, of a JSON object or of the first one in a list."""
+    """Return the keys in a file's head that belong to its JSON object, or to the objects of its list."""
     text = next(_chunks(io.BytesIO(head))).lstrip("\ufeff")
     start = text.lstrip()[:1]
     if start not in ("{", "["):
@@ -190,8 +190,6 @@ def head_keys(head: bytes) -> frozenset[str]:
             keys.update((last,) if depth == wanted else ())
         else:
             depth += 1 if mark in "[{" else -1
-            if depth < wanted and mark in "]}":
-                break
     return frozenset(keys)
 
 
