@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from castle import config
 from castle.clock import Clock, parse_iso, system_clock
@@ -16,7 +16,8 @@ from castle.records import Address, Drawer, Finding, Scope, SearchResult, State
 
 if TYPE_CHECKING:
     from castle.mine.layout import Plan
-    from castle.mine.report import MineReport, Progress, SyncReport
+    from castle.mine.modes import Mode
+    from castle.mine.report import ConvoReport, MineReport, Progress, SyncReport
     from castle.store.facts import Issue
     from castle.store.graph import Graph
     from castle.store.palace import Palace
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from castle.store.status import Status
     from castle.store.verify import Progress as VerifyProgress
 
+Extract = Literal["exchange", "general"]
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10_000
 MAX_QUERY = 100_000
@@ -117,6 +119,45 @@ class Castle:
         self,
         path: Path | str,
         *,
+        mode: Mode = "auto",
+        wing: str | None = None,
+        gitignore: bool = True,
+        include_ignored: Sequence[str] = (),
+        agent: str = "cognitive-castle",
+        limit: int = 0,
+        extract: Extract = "exchange",
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> MineReport | ConvoReport:
+        """File a project's text files, or the messages of transcripts, then bring the indexes up to date.
+
+        ``mode`` auto tells the two apart by content. ``limit`` files at most are read (0: all). ``extract``
+        general labels each message with its type of memory. A KeyboardInterrupt loses nothing that was filed;
+        the same call goes on. Raises UsageError when there is nothing at ``path``.
+        """
+        from castle.mine.modes import MODES, mode_of
+
+        if mode not in MODES:
+            raise UsageError(f"mode {mode!r} is none of {', '.join(MODES)}")
+        if (mode_of(Path(path)) if mode == "auto" else mode) == "convos":
+            return self.mine_conversations(
+                path, wing=wing, agent=agent, limit=limit, extract=extract, dry_run=dry_run, progress=progress
+            )
+        return self.mine_project(
+            path,
+            wing=wing,
+            gitignore=gitignore,
+            include_ignored=include_ignored,
+            agent=agent,
+            limit=limit,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def mine_project(
+        self,
+        path: Path | str,
+        *,
         wing: str | None = None,
         gitignore: bool = True,
         include_ignored: Sequence[str] = (),
@@ -125,16 +166,32 @@ class Castle:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> MineReport:
-        """File a project's text files, then bring the indexes up to date.
-
-        ``limit`` files at most are read (0: all). A KeyboardInterrupt loses nothing that was filed; the same
-        call goes on. Raises UsageError when there is nothing at ``path``.
-        """
+        """File a project's text files; see ``mine``."""
         from castle.mine.project import MineOptions, mine
 
         options = MineOptions(wing, gitignore, tuple(include_ignored), agent, limit, dry_run)
         palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
         return mine(palace, Path(path), options, self.settings, progress)
+
+    def mine_conversations(
+        self,
+        path: Path | str,
+        *,
+        wing: str | None = None,
+        agent: str = "cognitive-castle",
+        limit: int = 0,
+        extract: Extract = "exchange",
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ConvoReport:
+        """File the messages of a transcript, an export or a folder of them; see ``mine``."""
+        from castle.mine.convos import ConvoOptions, mine_conversations
+
+        if extract not in ("exchange", "general"):
+            raise UsageError(f"extract {extract!r} is neither exchange nor general")
+        options = ConvoOptions(wing, agent, limit, dry_run, extract == "general")
+        palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
+        return mine_conversations(palace, Path(path), options, self.settings, progress)
 
     def sync(self, path: Path | str, *, apply: bool = False, actor: str | None = None) -> SyncReport:
         """Report a project's filed files that are gone from disk; ``apply`` marks their drawers superseded.

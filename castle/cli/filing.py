@@ -11,10 +11,11 @@ import typer
 
 from castle.cli.common import AsJson, castle
 from castle.cli.output import PARTIAL, note, progress, say, say_json, say_table
+from castle.errors import UsageError
 
 if TYPE_CHECKING:
     from castle.mine.layout import Plan
-    from castle.mine.report import MineReport
+    from castle.mine.report import ConvoReport, MineReport
     from castle.service import Castle
 
 _SKIPS_SHOWN = 20
@@ -25,6 +26,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command()(init)
     app.command()(mine)
+    app.command()(sweep)
     app.command()(sync)
 
 
@@ -47,12 +49,16 @@ def init(
         if not yes and not _agrees("Mine this directory now?"):
             note(f"nothing mined; `castle mine {directory}` does it")
             return 0
-        return _mine(service, directory, as_json)
+        return _mine(service, directory, as_json, mode="projects")
 
 
 def mine(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="The project's directory, or one file.", metavar="PATH")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="A project, a transcript, an export or a folder of them.", metavar="[PATH]"),
+    ] = None,
+    mode: Annotated[str, typer.Option("--mode", help="auto, projects or convos.")] = "auto",
     wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
     no_gitignore: Annotated[bool, typer.Option("--no-gitignore", help="Do not heed .gitignore.")] = False,
     include_ignored: Annotated[
@@ -61,27 +67,51 @@ def mine(
     ] = None,
     agent: Annotated[str, typer.Option("--agent", help="Who files it.")] = "cognitive-castle",
     limit: Annotated[int, typer.Option("--limit", help="Read this many files at most; 0 is all.", min=0)] = 0,
+    extract: Annotated[
+        str, typer.Option("--extract", help="exchange, or general: label messages by type of memory.")
+    ] = "exchange",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be filed, write nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """File a project's text files word for word; unchanged files are passed over.
+    """File text word for word: a project's files, or the messages of transcripts. Only what is new is read.
 
-    Exit code 3 when something could not be filed, 130 when interrupted: the same command goes on.
+    Without PATH it offers the transcript folders found on this machine. Exit code 3 when something could not
+    be filed, 130 when interrupted: the same command goes on.
     """
     with castle(context) as service:
-        return _mine(
-            service,
-            path,
-            as_json,
-            wing=wing,
-            gitignore=not no_gitignore,
-            include_ignored=[part for given in include_ignored or () for part in given.split(",") if part],
-            agent=agent,
-            limit=limit,
-            dry_run=dry_run,
-        )
+        paths = [path] if path is not None else _offered()
+        codes = [
+            _mine(
+                service,
+                each,
+                as_json,
+                mode=mode,
+                wing=wing,
+                gitignore=not no_gitignore,
+                include_ignored=[
+                    part for given in include_ignored or () for part in given.split(",") if part
+                ],
+                agent=agent,
+                limit=limit,
+                extract=extract,
+                dry_run=dry_run,
+            )
+            for each in paths
+        ]
+    return max(codes, default=0)
+
+
+def sweep(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="A transcript, or a folder of them.", metavar="PATH")],
+    wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """File what transcripts hold that is not filed yet, message by message; the same as mine --mode convos."""
+    with castle(context) as service:
+        return _mine(service, path, as_json, mode="convos", wing=wing)
 
 
 def sync(
@@ -102,13 +132,32 @@ def sync(
     note(f"{len(report.gone):,} of {report.checked:,} files {done if report.gone else 'gone'}")
 
 
+def _offered() -> list[Path]:
+    """Ask whether to file the transcripts that tools keep on this machine."""
+    from castle.mine.modes import transcript_folders
+
+    places = list(transcript_folders())
+    if not places:
+        raise UsageError("nothing to file: name a directory or an export, `castle mine PATH`")
+    for place in places:
+        say(f"{place.tool}: {place.path}")
+    if _agrees("File these transcripts?"):
+        return [place.path for place in places]
+    note("nothing filed; `castle mine PATH` files one of them")
+    return []
+
+
 def _mine(service: Castle, path: Path, as_json: bool, **options: object) -> int:
+    from castle.mine.report import MineReport
+
     with progress() as line:
         report = service.mine(path, progress=line, **options)  # type: ignore[arg-type]
     if as_json:
         say_json(report)
+    elif isinstance(report, MineReport):
+        _say_files(report)
     else:
-        _say_report(report)
+        _say_messages(report)
     if report.interrupted:
         note(f"interrupted; what was filed is kept, `castle mine {path}` goes on")
         return 130
@@ -143,7 +192,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(seconds, 1):.0f} s"
 
 
-def _say_report(report: MineReport) -> None:
+def _say_files(report: MineReport) -> None:
     if report.dry_run:
         say_table(("file", "room", "drawers"), report.planned)
     say(
@@ -156,6 +205,28 @@ def _say_report(report: MineReport) -> None:
     )
     if report.rooms:
         say_table(("room", "files"), sorted(report.rooms.items()))
+    _say_left_out(report)
+
+
+def _say_messages(report: ConvoReport) -> None:
+    say(
+        f"{report.transcripts:,} transcripts ({report.unchanged:,} unchanged), "
+        f"{report.sessions:,} sessions ({report.sessions_new:,} new)"
+    )
+    say(
+        f"{report.messages_new:,} messages {'would be ' if report.dry_run else ''}filed as "
+        f"{report.drawers_new:,} drawers, {report.messages_known:,} known before, {report.seconds:.1f} s"
+    )
+    if report.kinds:
+        say_table(("kind", "messages met"), sorted(report.kinds.items()))
+    if report.private or report.recalled:
+        note(
+            f"{report.private:,} private and {report.recalled:,} recalled blocks were counted and not stored"
+        )
+    _say_left_out(report)
+
+
+def _say_left_out(report: MineReport | ConvoReport) -> None:
     for text in report.notes:
         note(text)
     ignored = Counter(skip.reason for skip in report.ignored)

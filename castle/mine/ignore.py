@@ -1,9 +1,8 @@
 """Which entries of a project are ignored: the rules of ``.gitignore`` and ``.castleignore`` files.
 
-The rules are those of ``git check-ignore``, down to its treatment of odd patterns. They are matched on bytes,
-as names are, so that a rule file or a name in any encoding works. Patterns come from the files of projects
-that may have been cloned from anywhere: the regular expressions built here only contain atomic groups, so
-that no pattern makes matching take more than polynomial time.
+Patterns are pathspec's, matched by RE2: they come from the files of projects that may have been cloned from
+anywhere, and RE2 takes linear time whatever the pattern. Names and patterns are decoded as Latin-1, so that
+they match byte by byte in any encoding.
 """
 
 from __future__ import annotations
@@ -11,9 +10,14 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import re2
+from pathspec import PathSpec
+from pathspec.pattern import RegexPattern
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from castle.mine.read import open_regular
 from castle.records import Skipped
@@ -21,50 +25,23 @@ from castle.records import Skipped
 GITIGNORE = b".gitignore"
 CASTLEIGNORE = b".castleignore"
 MAX_RULE_BYTES = 100 * 1024 * 1024
+LONGEST_LINE = 4096
 
-_SPECIAL = re.compile(rb"[*?\[\\]")
-_NAMED_CLASSES = {
-    b"alnum": rb"0-9A-Za-z",
-    b"alpha": rb"A-Za-z",
-    b"blank": rb" \t",
-    b"cntrl": rb"\x00-\x1f\x7f",
-    b"digit": rb"0-9",
-    b"graph": rb"!-~",
-    b"lower": rb"a-z",
-    b"print": rb" -~",
-    b"punct": rb"!-/:-@\[-`{-~",
-    b"space": rb" \t-\r",
-    b"upper": rb"A-Z",
-    b"xdigit": rb"0-9A-Fa-f",
-}
+# The time of a match grows with what a set of expressions holds, and a set that needs too much memory fails.
+_BLOCK_LINES = 64
+_BLOCK_CHARACTERS = 16_384
 
-
-class _NeverMatches(ValueError):
-    """The pattern is malformed in a way that makes Git match nothing with it."""
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_NEGATED = re.compile(r"\[\^(?!/)([-\]]?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One line of a rule file; ``literal`` or ``suffix`` spare the regular expression where they suffice."""
+class Block:
+    """Consecutive rules of a file, compiled together; ``lines`` are the numbers of their lines."""
 
-    line: int
-    negated: bool
-    directories_only: bool
-    name_only: bool
-    literal: bytes | None = None
-    suffix: bytes | None = None
-    regex: re.Pattern[bytes] | None = None
-
-    def matches(self, path: bytes, name: bytes, is_dir: bool) -> bool:
-        """Tell whether the rule names this entry; ``path`` is relative to the rule file's directory."""
-        if self.directories_only and not is_dir:
-            return False
-        subject = name if self.name_only else path
-        if self.literal is not None:
-            return subject == self.literal
-        if self.suffix is not None:
-            return subject.endswith(self.suffix)
-        return self.regex is not None and self.regex.fullmatch(subject) is not None
+    spec: PathSpec[RegexPattern]
+    lines: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +50,15 @@ class RuleFile:
 
     shown: str
     base: bytes
-    rules: tuple[Rule, ...]
+    rules: tuple[Block, ...]
 
-    def last_match(self, path: bytes, name: bytes, is_dir: bool) -> Rule | None:
-        """Return the last rule that names the entry; ``path`` is relative to the top."""
-        local = path[len(self.base) :]
-        for rule in reversed(self.rules):
-            if rule.matches(local, name, is_dir):
-                return rule
+    def last_match(self, path: bytes, is_dir: bool) -> tuple[bool, str, int] | None:
+        """Return what the last rule that names the entry does: whether it ignores it, its file and its line."""
+        local = path[len(self.base) :].decode("latin-1") + "/" * is_dir
+        for block in reversed(self.rules):
+            result = block.spec.check_file(local)
+            if result.index is not None:
+                return bool(result.include), self.shown, block.lines[result.index]
         return None
 
 
@@ -112,12 +90,12 @@ class Rules:
 
     def verdict(self, raw: bytes, is_dir: bool) -> Verdict | None:
         """Return what decides about an entry, None when no rule names it. ``raw`` is relative to the root."""
-        path, name = self.top + raw, raw.rpartition(b"/")[2]
+        path = self.top + raw
         for files, by_castle in ((self.castle, True), (self.git, False)):
             for file in reversed(files):
-                rule = file.last_match(path, name, is_dir)
-                if rule is not None:
-                    return Verdict(not rule.negated, file.shown, rule.line, by_castle)
+                decided = file.last_match(path, is_dir)
+                if decided is not None:
+                    return Verdict(*decided, by_castle)
         return None
 
     def with_git(self, file: RuleFile) -> Rules:
@@ -129,17 +107,11 @@ class Rules:
         return replace(self, castle=(*self.castle, file)) if file.rules else self
 
 
-def parse_rules(data: bytes) -> tuple[Rule, ...]:
+def parse_rules(data: bytes) -> tuple[Block, ...]:
     """Parse the content of a rule file; a line that can match nothing gives no rule."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         data = data.decode("utf-16", "replace").encode("utf-8", "replace")
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    rules = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        rule = _parse_line(line, number)
-        if rule is not None:
-            rules.append(rule)
-    return tuple(rules)
+    return tuple(_blocks(data.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
 
 
 def load_rules(opened: io.FileIO | Skipped, shown: str, base: bytes) -> RuleFile | Skipped:
@@ -209,156 +181,53 @@ def _read_all(file: io.FileIO, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _parse_line(line: bytes, number: int) -> Rule | None:
-    if line.startswith(b"#"):
+def _blocks(lines: Iterable[bytes]) -> Iterator[Block]:
+    patterns: list[RegexPattern] = []
+    numbers: list[int] = []
+    size = 0
+    for number, line in enumerate(lines, start=1):
+        pattern = _pattern(line)
+        if pattern is None:
+            continue
+        length = len(pattern.regex.pattern)
+        if patterns and (len(patterns) == _BLOCK_LINES or size + length > _BLOCK_CHARACTERS):
+            yield Block(PathSpec(patterns, backend="re2"), tuple(numbers))
+            patterns, numbers, size = [], [], 0
+        patterns.append(pattern)
+        numbers.append(number)
+        size += length
+    if patterns:
+        yield Block(PathSpec(patterns, backend="re2"), tuple(numbers))
+
+
+def _pattern(line: bytes) -> RegexPattern | None:
+    """Compile one line; None for a comment and for what cannot be compiled, which matches nothing."""
+    text = _trimmed(line.removesuffix(b"\r")).decode("latin-1")
+    if len(text) > LONGEST_LINE or not text.removeprefix("!").strip("/"):
         return None
-    pattern = _trim_spaces(line.removesuffix(b"\r").partition(b"\0")[0])
-    negated = pattern.startswith(b"!")
-    pattern = pattern[1:] if negated else pattern
-    directories_only = pattern.endswith(b"/")
-    pattern = pattern[:-1] if directories_only else pattern
-    if not pattern:
-        return None
-    name_only = b"/" not in pattern
-    rule = Rule(number, negated, directories_only, name_only)
-    if not name_only:
-        pattern = pattern.removeprefix(b"/")
-    if not _SPECIAL.search(pattern):
-        return replace(rule, literal=pattern)
-    if name_only and pattern[:1] == b"*" and not _SPECIAL.search(pattern, 1):
-        return replace(rule, suffix=pattern[1:])
     try:
-        return replace(rule, regex=re.compile(_translate(pattern, name_only), re.DOTALL))
-    except _NeverMatches:
+        regex, include = GitIgnoreSpecPattern.pattern_to_regex(text)
+        return None if regex is None else RegexPattern(re2.compile(_entry_only(regex), _OPTIONS), include)
+    except (ValueError, re2.error):
         return None
 
 
-def _trim_spaces(line: bytes) -> bytes:
-    """Cut trailing spaces that no backslash protects."""
-    end, at = 0, 0
-    while at < len(line):
-        if line[at : at + 1] == b"\\":
-            at += 1
-            if at == len(line):
-                return line
-            end = at + 1
-        elif line[at : at + 1] != b" ":
-            end = at + 1
-        at += 1
-    return line[:end]
+def _trimmed(line: bytes) -> bytes:
+    """Cut trailing spaces as Git does, and keep the other white space, which pathspec would cut as well."""
+    cut = line.rstrip(b" ")
+    if (len(cut) - len(cut.rstrip(b"\\"))) % 2 and cut != line:
+        return cut + b" "
+    if cut[-1:].decode("latin-1").isspace():  # which may be the last byte of a letter: "à" ends in 0xA0
+        cut = b"%b[%b]" % (cut[:-1], cut[-1:])
+    # What pathspec makes of a "/**/" at the end is all that is below; Git, the directories below.
+    return cut + b"*/" if cut.endswith(b"/**/") else cut
 
 
-def _translate(pattern: bytes, name_only: bool) -> bytes:
-    """Return a regular expression for a glob as Git reads it, where "/" is only matched by "/" and "**".
+def _entry_only(regex: str) -> str:
+    """Make pathspec's expression match an entry alone, and no "/" with ``[!a]``.
 
-    A star is followed by pieces of fixed length, and the leftmost place for a piece is as good as any other,
-    so every star but the last before a "/" or a "**" is an atomic group; the same holds for the runs of whole
-    segments between two "**".
+    By itself it also matches what is in a directory that the pattern names. The walk decides entry by entry,
+    and a rule that names a directory must not outweigh those that name what is in it.
     """
-    prefix = _SPECIAL.search(pattern)
-    literal = pattern[: prefix.start()] if prefix else pattern
-    glob = pattern[len(literal) :]
-    out, run, gap, at = re.escape(literal), b"", b"", 0
-    segment: list[bytes] = [b""]
-    while at < len(glob):
-        char = glob[at : at + 1]
-        if char == b"*":
-            stars = len(glob) - at - len(glob[at:].lstrip(b"*"))
-            kind = b"" if name_only or stars < 2 else _double_star(glob, at, at + stars)
-            if not kind:
-                segment.append(b"")
-                at += stars
-                continue
-            out += _atomic(gap, run + _close(segment))
-            run, segment, gap = b"", [b""], kind
-            at += stars + (glob[at + stars : at + stars + 1] == b"/")
-            continue
-        piece, at = _piece(glob, at)
-        if piece == b"/":
-            run, segment = run + _close(segment) + b"/", [b""]
-        else:
-            segment[-1] += piece
-    return out + gap + run + _close(segment)
-
-
-def _double_star(glob: bytes, start: int, end: int) -> bytes:
-    """Return the expression for a run of stars that stands for whole segments, else nothing."""
-    if start and glob[start - 1 : start] != b"/":
-        return b""
-    if glob[end : end + 1] == b"/":
-        return rb"(?:.*?/)??"
-    if end == len(glob):
-        return rb".*"
-    return rb".*?" if glob[end : end + 2] == b"\\/" else b""
-
-
-def _atomic(gap: bytes, run: bytes) -> bytes:
-    return b"(?>" + gap + run + b")" if gap else run
-
-
-def _close(pieces: list[bytes]) -> bytes:
-    """Join the pieces between the stars of one segment."""
-    first, *others = pieces
-    if not others:
-        return first
-    return first + b"".join(b"(?>[^/]*?" + piece + b")" for piece in others[:-1]) + b"[^/]*" + others[-1]
-
-
-def _piece(glob: bytes, at: int) -> tuple[bytes, int]:
-    """Return the expression for one element of a glob, and where the next one begins."""
-    char = glob[at : at + 1]
-    if char == b"?":
-        return b"[^/]", at + 1
-    if char == b"[":
-        return _bracket(glob, at + 1)
-    if char == b"\\":
-        at += 1
-        char = glob[at : at + 1]
-        if not char:
-            raise _NeverMatches
-    return (b"/" if char == b"/" else re.escape(char)), at + 1
-
-
-def _bracket(glob: bytes, at: int) -> tuple[bytes, int]:
-    """Return the expression for a bracket, whose inside begins at ``at``."""
-    negated = glob[at : at + 1] in (b"!", b"^")
-    at += negated
-    chosen: set[int] = set()
-    previous, first = -1, True
-    while first or glob[at : at + 1] != b"]":
-        first = False
-        char = glob[at : at + 1]
-        if char == b"[" and glob[at + 1 : at + 2] == b":":
-            name, at = _class_name(glob, at)
-            chosen.update(_class_members(name) if name else b"[")
-            previous = -1 if name else ord("[")
-            continue
-        is_range = char == b"-" and previous > 0 and glob[at + 1 : at + 2] not in (b"", b"]")
-        at += is_range
-        at += glob[at : at + 1] == b"\\"
-        if at >= len(glob):
-            raise _NeverMatches
-        chosen.update(range(previous, glob[at] + 1) if is_range else (glob[at],))
-        previous = -1 if is_range else glob[at]
-        at += 1
-    members = (set(range(256)) - chosen if negated else chosen) - {ord("/")}
-    if not members:
-        raise _NeverMatches
-    return b"[" + b"".join(b"\\x%02x" % member for member in sorted(members)) + b"]", at + 1
-
-
-def _class_name(glob: bytes, at: int) -> tuple[bytes, int]:
-    """Return the name in ``[:name:]`` and where it ends; no name when it is a plain bracket after all."""
-    end = glob.find(b"]", at + 2)
-    if end < 0:
-        raise _NeverMatches
-    if end < at + 3 or glob[end - 1 : end] != b":":
-        return b"", at + 1
-    return glob[at + 2 : end - 1] or b"?", end + 1
-
-
-def _class_members(name: bytes) -> set[int]:
-    if name not in _NAMED_CLASSES:
-        raise _NeverMatches
-    matcher = re.compile(b"[" + _NAMED_CLASSES[name] + b"]")
-    return {code for code in range(256) if matcher.fullmatch(bytes((code,)))}
+    regex = _NEGATED.sub(lambda match: "[^/" + ("\\" + match[1] if match[1] else ""), regex)
+    return "(?s)" + regex.replace("(?P<ps_d>/)", "/$") + ("." if regex.endswith("/") else "")

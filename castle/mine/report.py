@@ -50,3 +50,36 @@ class SyncReport:
     gone: tuple[str, ...]
     applied: bool
     drawers_superseded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConvoReport:
+    """What a run over transcripts did.
+
+    ``kinds`` counts the messages that were met by kind, ``formats`` the transcripts that were read by format.
+    ``private`` and ``recalled`` messages are counted and not stored.
+    """
+
+    transcripts: int = 0
+    unchanged: int = 0
+    sessions: int = 0
+    sessions_new: int = 0
+    messages_new: int = 0
+    messages_known: int = 0
+    drawers_new: int = 0
+    drawers_superseded: int = 0
+    private: int = 0
+    recalled: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    formats: Mapping[str, int] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    ignored: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    dry_run: bool = False
+    interrupted: bool = False
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something that should have been filed was not."""
+        return bool(self.skipped)

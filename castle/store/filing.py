@@ -1,21 +1,24 @@
 """Filing: how the text of a source becomes drawers, revisions and membership.
 
 A small source is filed in one transaction. A large one is staged in several: its drawers have no ``seq``
-and no membership until ``complete`` gives them both at once, so nobody ever sees half a source.
+and no membership until ``complete`` gives them both at once, so nobody ever sees half a source. A source that
+only grows is filed with ``append``: what is staged follows what it holds.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from castle.errors import CastleError
 from castle.records import Chunk
+from castle.store.appending import APPENDED, Tail, link, repeats, tail_of, unlink
 from castle.store.ledger import Ledger, next_seqs, to_json
+from castle.store.members import Leaving, Member, close_members, held_members, open_members, same_place
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
@@ -43,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class NewDrawer:
-    """A chunk with all that the miner knows about it."""
+    """A chunk with all that the miner knows about it; an empty ``room`` is the source's."""
 
     chunk: Chunk
     raw: bytes | None
@@ -54,6 +57,7 @@ class NewDrawer:
     role: str = ""
     speaker: str = ""
     message_id: str = ""
+    room: str = ""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
     def content(self) -> bytes:
@@ -63,7 +67,10 @@ class NewDrawer:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The state of a source that a revision records. ``signature`` lets the miner skip it unread."""
+    """The state of a source that a revision records. ``signature`` lets the miner skip it unread.
+
+    A revision that is appended computes ``sha256`` and ``size`` itself; what is given there is not read.
+    """
 
     sha256: bytes
     size: int
@@ -85,47 +92,60 @@ class Filed:
     superseded: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    rid: int
-    start: int
-    end: int
-    first_line: int
-    last_line: int
-
-
 class OvertakenError(CastleError):
     """Another process completed a revision of the source meanwhile; read it again."""
 
 
 class Filing:
-    """The filing of one source's next revision, on top of its revision ``base`` (0 for none)."""
+    """The filing of one source's next revision, on top of its revision ``base`` (0 for none).
 
-    def __init__(self, ledger: Ledger, place: Place, base: int) -> None:
+    With ``append`` everything that revision holds stays, and what is staged follows it: ordinals and offsets
+    go on from its end (``start`` and ``end`` of the chunks are not read, their lines are), and only what is
+    new is written. ``retire`` names what leaves all the same.
+    """
+
+    def __init__(self, ledger: Ledger, place: Place, base: int, *, append: bool = False) -> None:
         self._ledger = ledger
         self._place = place
         self._base = base
-        self._members: list[_Member] = []
+        self._append = append
+        self._tail: Tail | None = None
+        self._own_rooms = False
+        self._retired: dict[int, Leaving] = {}
+        self._members: list[Member] = []
         self._seen: dict[bytes, int] = {}
 
     def stage(self, cx: Connection, items: Sequence[NewDrawer], version_by: str) -> None:
         """Put drawers into the ledger, invisible until ``complete``; ``version_by`` is who files them."""
         source = ensure_source(cx, self._place)
         now = self._ledger.clock()
-        rows = [self._row(item, source, now, version_by) for item in items]
-        known = _rids(cx, [row["id"] for row in rows])
-        fresh = [row for row in rows if row["id"] not in known]
-        rid = (cx.execute(select(func.max(drawers.c.rid))).scalar() or 0) + 1
-        for row in fresh:
-            row["rid"] = known[row["id"]] = rid
-            rid += 1
-        if fresh:
-            cx.execute(insert(drawers), fresh)
-        for item, row in zip(items, rows, strict=True):
+        contents = [item.content() for item in items]
+        hashes = [hashlib.sha256(content).digest() for content in contents]
+        self._own_rooms = self._own_rooms or any(item.room for item in items)
+        if self._append:
+            self._recall(cx, source, hashes)
+        rows = [
+            self._row(item, source, now, version_by, content, sha)
+            for item, content, sha in zip(items, contents, hashes, strict=True)
+        ]
+        rids = _store(cx, rows)
+        for item, rid, content, sha in zip(items, rids, contents, hashes, strict=True):
             chunk = item.chunk
+            start, end = chunk.start, chunk.end
+            if self._append:
+                start = self._members[-1].end if self._members else self._end_of(cx, source).end
+                end = start + len(chunk.text)
             self._members.append(
-                _Member(known[row["id"]], chunk.start, chunk.end, chunk.first_line, chunk.last_line)
+                Member(rid, sha, len(content), start, end, chunk.first_line, chunk.last_line)
             )
+
+    def retire(self, cx: Connection, rids: Sequence[int]) -> int:
+        """Let drawers leave the source with this appended revision; return how many of them it holds."""
+        if not self._append:
+            raise ValueError("a revision that is filed whole says by what it holds which drawers have left")
+        source = ensure_source(cx, self._place)
+        self._retired.update((leaving.rid, leaving) for leaving in held_members(cx, source, rids))
+        return len(self._retired)
 
     def overtaken(self, cx: Connection) -> bool:
         """Whether another process completed a revision since ``base``."""
@@ -140,8 +160,10 @@ class Filing:
         if self.overtaken(cx):
             raise OvertakenError(f"{self._place.path} was filed by another process at the same time")
         source = ensure_source(cx, self._place)
+        return (self._extend if self._append else self._replace)(cx, source, version)
+
+    def _replace(self, cx: Connection, source: int, version: Version) -> Filed:
         number = self._base + 1
-        now = self._ledger.clock()
         current = {
             member.drawer: member
             for member in cx.execute(
@@ -151,17 +173,54 @@ class Filing:
         begin = [
             (ordinal, member)
             for ordinal, member in enumerate(self._members)
-            if not _same(current.get(member.rid), ordinal, member)
+            if not same_place(current.get(member.rid), ordinal, member)
         ]
         staying = {member.rid for member in self._members}
         begun = {member.rid for _, member in begin}
         ended = [rid for rid in current if rid not in staying]
-        _close(cx, source, number, [*ended, *(rid for rid in current if rid in begun)])
-        _open(cx, source, number, begin)
+        close_members(cx, source, number, [*ended, *(rid for rid in current if rid in begun)])
+        open_members(cx, source, number, begin)
         arrived = [rid for rid in dict.fromkeys(m.rid for _, m in begin) if rid not in current]
         new = _begin_drawers(cx, arrived)
-        end_drawers(cx, ended, now)
-        cx.execute(insert(revisions), _revision_row(source, number, version, now))
+        end_drawers(cx, ended, self._ledger.clock())
+        self._record(cx, source, version, "complete")
+        _gather(cx, source, self._place.wing, None if self._own_rooms else self._place.room)
+        return Filed(
+            "new" if number == 1 else "changed", number, new, len(staying) - new, superseded=len(ended)
+        )
+
+    def _extend(self, cx: Connection, source: int, version: Version) -> Filed:
+        """Append; a revision that would add nothing is not made, what else is new of the source is noted."""
+        before = self._end_of(cx, source)
+        place = self._place
+        if cx.execute(select(sources.c.wing).where(sources.c.id == source)).scalar() != place.wing:
+            _gather(cx, source, place.wing, None)
+        if not (self._members or self._retired) and self._base:
+            values = {"path": place.path, "wing": place.wing, "room": place.room}
+            cx.execute(
+                update(sources).where(sources.c.id == source).values(signature=version.signature, **values)
+            )
+            return Filed("unchanged", self._base, 0, _size_of(cx, source))
+        number = self._base + 1
+        digest, size = before.digest, before.size
+        for member in sorted(self._retired.values(), key=lambda member: member.ordinal):
+            digest, size = unlink(digest, member.sha256), size - member.size
+        close_members(cx, source, number, list(self._retired))
+        end_drawers(cx, list(self._retired), self._ledger.clock())
+        kept = _size_of(cx, source)
+        open_members(cx, source, number, list(enumerate(self._members, start=before.ordinal)))
+        new = _begin_drawers(cx, [member.rid for member in self._members])
+        for added in self._members:
+            digest, size = link(digest, added.sha256), size + added.size
+        self._record(cx, source, replace(version, sha256=digest, size=size), APPENDED)
+        change: Change = "new" if number == 1 else "changed"
+        return Filed(change, number, new, kept, superseded=len(self._retired))
+
+    def _record(self, cx: Connection, source: int, version: Version, state: str) -> None:
+        """Write the revision down and make it the source's current one."""
+        number = self._base + 1
+        row = _revision_row(source, number, version, self._ledger.clock())
+        cx.execute(insert(revisions), {**row, "state": state})
         cx.execute(
             update(sources)
             .where(sources.c.id == source)
@@ -174,14 +233,21 @@ class Filing:
                 room=self._place.room,
             )
         )
-        _gather(cx, source, self._place.wing, self._place.room)
-        return Filed(
-            "new" if number == 1 else "changed", number, new, len(staying) - new, superseded=len(ended)
-        )
 
-    def _row(self, item: NewDrawer, source: int, now: int, added_by: str) -> dict[str, object]:
-        content = item.content()
-        sha = hashlib.sha256(content).digest()
+    def _end_of(self, cx: Connection, source: int) -> Tail:
+        if self._tail is None:
+            self._tail = tail_of(cx, source, self._base)
+        return self._tail
+
+    def _recall(self, cx: Connection, source: int, hashes: Sequence[bytes]) -> None:
+        """Go on counting equal contents from where the base revision stopped."""
+        unknown = [sha for sha in dict.fromkeys(hashes) if sha not in self._seen]
+        for batch in batches(unknown):
+            self._seen.update(repeats(cx, source, batch))
+
+    def _row(
+        self, item: NewDrawer, source: int, now: int, added_by: str, content: bytes, sha: bytes
+    ) -> dict[str, object]:
         occurrence = self._seen.get(sha, 0)
         self._seen[sha] = occurrence + 1
         chunk = item.chunk
@@ -191,7 +257,7 @@ class Filing:
             "seq": None,
             "source": source,
             "wing": self._place.wing,
-            "room": self._place.room,
+            "room": item.room or self._place.room,
             "hall": item.hall,
             "kind": item.kind,
             "role": item.role,
@@ -254,12 +320,14 @@ def mark_seen(cx: Connection, source: int, *, path: str, wing: str, room: str, s
     return _gather(cx, source, wing, room)
 
 
-def _gather(cx: Connection, source: int, wing: str, room: str) -> int:
-    """Bring every drawer of a source to its place."""
-    elsewhere = (drawers.c.wing != wing) | (drawers.c.room != room)
+def _gather(cx: Connection, source: int, wing: str, room: str | None) -> int:
+    """Bring every drawer of a source to its place; with no ``room``, each stays in its own."""
+    elsewhere = drawers.c.wing != wing
+    if room is not None:
+        elsewhere |= drawers.c.room != room
     query = select(drawers.c.rid).where(drawers.c.source == source, drawers.c.seq.is_not(None), elsewhere)
     rids = [rid for (rid,) in cx.execute(query)]
-    touch(cx, rids, wing=wing, room=room)
+    touch(cx, rids, wing=wing, **({} if room is None else {"room": room}))
     return len(rids)
 
 
@@ -276,7 +344,7 @@ def end_source(cx: Connection, ledger: Ledger, source: int, actor: str) -> int:
             )
         )
     ]
-    _close(cx, source, number, rids)
+    close_members(cx, source, number, rids)
     end_drawers(cx, rids, now)
     version = Version(hashlib.sha256(b"").digest(), 0, "", "", "", now, actor)
     cx.execute(insert(revisions), {**_revision_row(source, number, version, now), "state": "gone"})
@@ -301,6 +369,12 @@ def end_drawers(cx: Connection, rids: Iterable[int], now: int) -> None:
     """Mark drawers superseded; forgotten ones stay forgotten."""
     states = _states(cx, list(rids))
     touch(cx, [rid for rid, state in states.items() if state == "current"], state="superseded", ended_at=now)
+
+
+def _size_of(cx: Connection, source: int) -> int:
+    """Return how many drawers the current revision of a source holds."""
+    query = select(func.count()).where(membership.c.source == source, membership.c.to_revision.is_(None))
+    return cx.execute(query).scalar() or 0
 
 
 def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
@@ -330,62 +404,35 @@ def _states(cx: Connection, rids: Sequence[int]) -> dict[int, str]:
     return {rid: found[rid] for rid in rids}
 
 
-def _rids(cx: Connection, ids: Sequence[object]) -> dict[object, int]:
-    found: dict[object, int] = {}
-    for batch in batches(ids):
-        query = select(drawers.c.id, drawers.c.rid).where(drawers.c.id.in_(batch))
-        found.update((id_, rid) for id_, rid in cx.execute(query))
-    return found
+def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
+    """Write the drawers that are not there yet and return the rids of all.
+
+    A drawer that another attempt staged and never completed takes the values of this one.
+    """
+    known: dict[object, int] = {}
+    staged: list[int] = []
+    for batch in batches([row["id"] for row in rows]):
+        query = select(drawers.c.id, drawers.c.rid, drawers.c.seq).where(drawers.c.id.in_(batch))
+        for id_, rid, seq in cx.execute(query):
+            known[id_] = rid
+            if seq is None:
+                staged.append(rid)
+    left = set(staged)
+    again = [{**row, "_rid": known[row["id"]]} for row in rows if known.get(row["id"]) in left]
+    if again:
+        cx.execute(update(drawers).where(drawers.c.rid == bindparam("_rid")), again)
+    fresh = [row for row in rows if row["id"] not in known]
+    first = (cx.execute(select(func.max(drawers.c.rid))).scalar() or 0) + 1
+    for rid, row in enumerate(fresh, start=first):
+        row["rid"] = known[row["id"]] = rid
+    if fresh:
+        cx.execute(insert(drawers), fresh)
+    return [known[row["id"]] for row in rows]
 
 
 def batches(items: Sequence[T], size: int = _IN_LIMIT) -> Iterable[Sequence[T]]:
     """Cut a sequence into pieces that fit one SQL statement."""
     return (items[i : i + size] for i in range(0, len(items), size))
-
-
-def _same(row: Row[tuple[object, ...]] | None, ordinal: int, member: _Member) -> bool:
-    return row is not None and (row.ordinal, row.start, row.end, row.first_line, row.last_line) == (
-        ordinal,
-        member.start,
-        member.end,
-        member.first_line,
-        member.last_line,
-    )
-
-
-def _close(cx: Connection, source: int, number: int, rids: Sequence[int]) -> None:
-    if rids:
-        cx.execute(
-            update(membership)
-            .where(
-                membership.c.source == source,
-                membership.c.drawer == bindparam("_rid"),
-                membership.c.to_revision.is_(None),
-            )
-            .values(to_revision=number),
-            [{"_rid": rid} for rid in rids],
-        )
-
-
-def _open(cx: Connection, source: int, number: int, begin: Sequence[tuple[int, _Member]]) -> None:
-    if begin:
-        cx.execute(
-            insert(membership),
-            [
-                {
-                    "source": source,
-                    "from_revision": number,
-                    "ordinal": ordinal,
-                    "to_revision": None,
-                    "drawer": member.rid,
-                    "start": member.start,
-                    "end": member.end,
-                    "first_line": member.first_line,
-                    "last_line": member.last_line,
-                }
-                for ordinal, member in begin
-            ],
-        )
 
 
 def _revision_row(source: int, number: int, version: Version, now: int) -> dict[str, object]:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Select,
     and_,
+    bindparam,
     case,
     func,
     literal,
@@ -133,15 +134,15 @@ def facts_where(cx: Connection, condition: ColumnElement[bool], now: int) -> lis
     return _facts(cx, list(cx.execute(_versions().where(condition).order_by(*BY_START))), now, None)
 
 
+_RESOLVE = union_all(
+    select(entities.c.id).where(entities.c.id == bindparam("name")),
+    select(entity_aliases.c.entity).where(entity_aliases.c.alias == bindparam("name")),
+)
+
+
 def resolve(cx: Connection, name: str) -> str | None:
     """Return the id of the entity that a name or an alias stands for, None when the graph knows neither."""
-    id_ = entity_id(name)
-    known = cx.execute(select(entities.c.id).where(entities.c.id == id_)).first()
-    if known is not None:
-        return id_
-    found: str | None = cx.execute(
-        select(entity_aliases.c.entity).where(entity_aliases.c.alias == id_)
-    ).scalar()
+    found: str | None = cx.execute(_RESOLVE, {"name": entity_id(name)}).scalar()
     return found
 
 

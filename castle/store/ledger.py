@@ -21,7 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from castle.clock import Clock, system_clock
 from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, PalaceVersionError
-from castle.store import graph_tables  # noqa: F401  (declares its tables)
+from castle.store import graph_tables, session_tables  # noqa: F401  (declare their tables)
 from castle.store.schema import SCHEMA_VERSION, meta, tables
 
 FILE_NAME = "castle.db"

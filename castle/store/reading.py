@@ -310,8 +310,8 @@ def members(cx: Connection, key: str, revision: int | None = None) -> Iterator[t
     """Yield the drawers of a source's revision in order; None is the last one that held anything."""
     source = cx.execute(select(sources.c.id).where(sources.c.key == key)).scalar_one()
     if revision is None:
-        complete = and_(revisions.c.source == source, revisions.c.state == "complete")
-        revision = cx.execute(select(func.max(revisions.c.number)).where(complete)).scalar() or 0
+        held = and_(revisions.c.source == source, revisions.c.state != "gone")
+        revision = cx.execute(select(func.max(revisions.c.number)).where(held)).scalar() or 0
     return _placed(cx, _members_at(source, revision))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from castle.errors import CastleError
 from castle.records import Finding
+from castle.store.appending import APPENDED, EMPTY, link, unlink
 from castle.store.catchup import behind, cached_vectors, input_hash
 from castle.store.filing import drawer_id
 from castle.store.palace import Palace
@@ -92,33 +94,75 @@ def _sources(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     with palace.ledger.read() as cx:
         total = cx.execute(select(func.count()).select_from(revisions)).scalar_one()
         query = (
-            select(
-                revisions.c.source, revisions.c.number, revisions.c.sha256, revisions.c.size, sources.c.path
-            )
+            select(revisions, sources.c.path)
             .select_from(revisions.join(sources, revisions.c.source == sources.c.id))
             .order_by(revisions.c.source, revisions.c.number)
         )
+        grown: _Grown | None = None
         for row in cx.execute(query.execution_options(yield_per=_BATCH)):
-            digest, size = hashlib.sha256(), 0
-            parts = (
-                select(drawers.c.text, drawers.c.raw)
-                .select_from(membership.join(drawers, membership.c.drawer == drawers.c.rid))
-                .where(
-                    membership.c.source == row.source,
-                    membership.c.from_revision <= row.number,
-                    or_(membership.c.to_revision.is_(None), membership.c.to_revision > row.number),
-                )
-                .order_by(membership.c.ordinal)
-            )
-            for text, raw in cx.execute(parts.execution_options(yield_per=_BATCH)):
-                content = text.encode("utf-8") if raw is None else raw
-                digest.update(content)
-                size += len(content)
-            if digest.digest() != row.sha256 or size != row.size:
+            if row.state == APPENDED:
+                grown = _appended(cx, row.source, row.number, grown)
+                digest, size = grown.digest, grown.size
+            else:
+                digest, size = _whole(cx, row.source, row.number)
+            if digest != row.sha256 or size != row.size:
                 problems.append(f"{row.path}, revision {row.number}: its drawers do not give it back")
             checked += 1
             tell("sources", checked, total)
     return checked, problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """What the members of an appended revision came to; the next one goes on from it."""
+
+    source: int
+    number: int
+    digest: bytes
+    size: int
+
+
+def _whole(cx: Connection, source: int, number: int) -> tuple[bytes, int]:
+    digest, size = hashlib.sha256(), 0
+    for content in _contents(cx, _held_by(source, number)):
+        digest.update(content)
+        size += len(content)
+    return digest.digest(), size
+
+
+def _appended(cx: Connection, source: int, number: int, before: _Grown | None) -> _Grown:
+    """Go on with the chain of the revision before where that is one, else from the members it holds."""
+    if before is None or (before.source, before.number) != (source, number - 1):
+        digest, size = EMPTY, 0
+        for content in _contents(cx, _held_by(source, number - 1)):
+            digest, size = link(digest, hashlib.sha256(content).digest()), size + len(content)
+    else:
+        digest, size = before.digest, before.size
+    of_source = membership.c.source == source
+    for content in _contents(cx, and_(of_source, membership.c.to_revision == number)):
+        digest, size = unlink(digest, hashlib.sha256(content).digest()), size - len(content)
+    for content in _contents(cx, and_(of_source, membership.c.from_revision == number)):
+        digest, size = link(digest, hashlib.sha256(content).digest()), size + len(content)
+    return _Grown(source, number, digest, size)
+
+
+def _held_by(source: int, number: int) -> ColumnElement[bool]:
+    return and_(
+        membership.c.source == source,
+        membership.c.from_revision <= number,
+        or_(membership.c.to_revision.is_(None), membership.c.to_revision > number),
+    )
+
+
+def _contents(cx: Connection, which: ColumnElement[bool]) -> Iterator[bytes]:
+    query = (
+        select(drawers.c.text, drawers.c.raw)
+        .select_from(membership.join(drawers, membership.c.drawer == drawers.c.rid))
+        .where(which)
+        .order_by(membership.c.ordinal)
+    )
+    for text, raw in cx.execute(query.execution_options(yield_per=_BATCH)):
+        yield text.encode("utf-8") if raw is None else raw
 
 
 def _rows(palace: Palace) -> Iterator[Sequence[ProjectionRow]]:

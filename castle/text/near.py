@@ -52,18 +52,29 @@ def _allowed(length: int) -> int:
 def _near(texts: list[str]) -> Iterator[tuple[str, str, int]]:
     """Yield pairs of different texts within the distance that the shorter one allows; ``texts`` by length."""
     index: _Index = {}
+    letters = {text: _letters(text) for text in texts}
+    digits = {text: "".join(c for c in text if c.isdigit()) for text in texts}
     seen: set[str] = set()
     for text in texts:
         swapped = seen.intersection(_swaps(text)) if _allowed(len(text)) == 1 else set()
         for other in sorted(_candidates(index, text) | swapped):
             allowed = 2 if other in swapped else _allowed(len(other))
-            if _digits(text) == _digits(other):
+            # An edit takes away one letter at most and brings in one.
+            if (letters[text] ^ letters[other]).bit_count() <= 2 * allowed and digits[text] == digits[other]:
                 edits = distance(other, text, allowed)
                 if edits <= allowed:
                     yield other, text, edits
         seen.add(text)
         for number, start, end in _pieces(len(text)):
             index.setdefault((len(text), number, text[start:end]), []).append(text)
+
+
+def _letters(text: str) -> int:
+    """Return a set of the characters of a text as bits, several characters sharing one."""
+    bits = 0
+    for c in text:
+        bits |= 1 << ord(c) % 61
+    return bits
 
 
 def _candidates(index: _Index, text: str) -> set[str]:
@@ -88,10 +99,6 @@ def _pieces(length: int) -> list[tuple[int, int, int]]:
     return [(n, bounds[n], bounds[n + 1]) for n in range(allowed + 1)]
 
 
-def _digits(text: str) -> str:
-    return "".join(c for c in text if c.isdigit())
-
-
 def _swaps(text: str) -> Iterator[str]:
     for at in range(len(text) - 1):
         if text[at] != text[at + 1]:
@@ -101,16 +108,19 @@ def _swaps(text: str) -> Iterator[str]:
 def distance(one: str, other: str, limit: int) -> int:
     """Return how many characters must be inserted, removed or replaced to make one text the other.
 
-    Where it is more than ``limit``, the answer is ``limit + 1``.
+    Where it is more than ``limit``, the answer is ``limit + 1``. Only what lies within ``limit`` of the
+    diagonal is computed.
     """
+    beyond = limit + 1
     if abs(len(one) - len(other)) > limit:
-        return limit + 1
+        return beyond
     last = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):
-        row = [i]
-        for j, b in enumerate(other, 1):
-            row.append(min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b)))
+        row = [beyond] * (len(other) + 1)
+        row[0] = i
+        for j in range(max(1, i - limit), min(len(other), i + limit) + 1):
+            row[j] = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != other[j - 1]))
         if min(row) > limit:
-            return limit + 1
+            return beyond
         last = row
-    return last[-1]
+    return min(last[-1], beyond)
