@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from castle.store.graph import Graph
     from castle.store.palace import Palace
     from castle.store.reading import SourceInfo
+    from castle.store.session_reading import SessionPage, Spoken
     from castle.store.status import Status
     from castle.store.verify import Progress as VerifyProgress
 
@@ -256,6 +257,21 @@ class Castle:
 
         with self._palace().ledger.read() as cx:
             return [_found(*pair) for pair in members(cx, named_source(cx, name).key)]
+
+    def get_session(self, name: str) -> list[Spoken]:
+        """Return every message of a session in order; ``name`` is its id, its beginning, or a drawer's id."""
+        from castle.store.session_reading import session_source, spoken
+
+        with self._palace().ledger.read() as cx:
+            return spoken(cx, session_source(cx, name))
+
+    def sessions(self, *, wing: str | None = None, limit: int = 20, offset: int = 0) -> SessionPage:
+        """Return one page of the sessions, the latest first."""
+        from castle.store.session_reading import SessionPage, list_sessions
+
+        with self._palace().ledger.read() as cx:
+            total, rows = list_sessions(cx, wing, limit, offset)
+            return SessionPage(total, offset, tuple(rows))
 
     def list_drawers(
         self,

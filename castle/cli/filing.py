@@ -109,7 +109,7 @@ def sweep(
     wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """File what transcripts hold that is not filed yet, message by message; the same as mine --mode convos."""
+    """File what is new in transcripts, message by message; the same as mine --mode convos."""
     with castle(context) as service:
         return _mine(service, path, as_json, mode="convos", wing=wing)
 

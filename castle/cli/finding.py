@@ -22,6 +22,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(search)
     app.command()(get)
     app.command("list")(list_)
+    app.command()(sessions)
     app.command()(status)
 
 
@@ -75,9 +76,15 @@ def get(
         int, typer.Option("--context", help="Drawers before and after it to show as well.", min=0)
     ] = 0,
     source: Annotated[bool, typer.Option("--source", help="The whole source it stands in.")] = False,
+    session: Annotated[
+        bool, typer.Option("--session", help="The whole session; its id is one, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a drawer, its surroundings or its whole source, word for word."""
+    """Print a drawer, its surroundings, its whole source or session, word for word."""
+    if session:
+        _get_session(context, id, as_json)
+        return
     with castle(context) as service:
         found = service.get_source(id) if source else service.get(id, context=neighbours)
     if as_json:
@@ -90,6 +97,54 @@ def get(
     sealed = sum(part.sealed for part in found)
     if sealed:
         note(f"{sealed} secret{'s are' if sealed > 1 else ' is'} masked; the palace keeps the exact text")
+
+
+def sessions(
+    context: typer.Context,
+    wing: Wing = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 20,
+    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List the conversations that are filed, the latest first."""
+    with castle(context) as service:
+        page = service.sessions(wing=wing, limit=limit, offset=offset)
+    if as_json:
+        say_json(page)
+        return
+    rows = [
+        (
+            row.session,
+            row.wing,
+            row.format,
+            row.messages,
+            to_iso(row.ended_at)[:16] if row.ended_at else "",
+            row.title,
+        )
+        for row in page.sessions
+    ]
+    say_table(("session", "wing", "format", "messages", "last", "title"), rows)
+    note(f"{page.offset + 1 if rows else 0}-{page.offset + len(rows)} of {page.total}")
+
+
+def _get_session(context: typer.Context, name: str, as_json: bool) -> None:
+    with castle(context) as service:
+        found = service.get_session(name)
+    if as_json:
+        say_json(found)
+        return
+    for message in found:
+        marks = [
+            message.speaker or message.role,
+            "" if message.kind == "message" else message.kind,
+            message.tool,
+        ]
+        when = to_iso(message.said_at) if message.said_at else "no time"
+        hidden = "" if message.shown else "  (not shown)"
+        say(f"-- {'  '.join(mark for mark in marks if mark)}  {when}{hidden}")
+        if message.withheld:
+            note(f"{message.withheld:,} bytes were counted and not stored")
+        typer.echo(message.text, nl=not message.text.endswith("\n"))
 
 
 def list_(
@@ -144,6 +199,10 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
     else:
         _say_status(found)
     return PARTIAL if late else 0
+
+
+def _minute(moment: int | None) -> str:
+    return to_iso(moment)[:16] if moment is not None else ""
 
 
 def _say_hits(result: SearchResult) -> None:

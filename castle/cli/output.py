@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PARTIAL = 3
 _SHOW_AFTER_SECONDS = 1.0
+_TIMES = ("_at", "valid_from", "valid_to")
+_PIPE_WIDTH = 2000
 
 
 def say(text: str = "") -> None:
@@ -42,7 +44,11 @@ def plain(value: object, key: str = "") -> object:
         return {str(k): plain(v, str(k)) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, int) and not isinstance(value, bool) and key.endswith("_at"):
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and key.endswith(("_at", "valid_from", "valid_to"))
+    ):
         return to_iso(value)
     return value
 
@@ -59,7 +65,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(f"{c:,}" if isinstance(c, int) else str(c)) for c in row))
-    _print(Console(soft_wrap=not sys.stdout.isatty()), table)
+    _print(Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH), table)
 
 
 def _print(console: object, table: Table) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from castle.config import FILE_NAME
 from castle.errors import UsageError
-from castle.mine.ignore import CASTLEIGNORE, GITIGNORE, RuleFile, Rules, load_rules, parse_rules, rules_above
+from castle.mine.ignore import CASTLEIGNORE, GITIGNORE, RuleFile, Rules, load_rules, rules_above
+from castle.mine.patterns import parse_rules
 from castle.mine.read import display, irregular, open_regular, unreadable
 from castle.records import Skipped
 

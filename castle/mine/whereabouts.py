@@ -15,6 +15,9 @@ from castle.store.places import present_name
 from castle.store.projects import find_project
 from castle.store.schema import sources
 
+# Some tools name a project by the hash of its path, which says nothing to anybody.
+_HASH = re.compile("[0-9a-f]{32,}")
+
 
 class Whereabouts:
     """Answers for one run; ``wing`` is what the user asked for, ``fallback`` for sessions without a place."""
@@ -35,7 +38,8 @@ class Whereabouts:
             if cwd not in self._by_directory:
                 self._by_directory[cwd] = self._wing_of_directory(cx, cwd)
             return present_name(cx, self._by_directory[cwd])
-        return present_name(cx, normalize_wing(project) if project else self._fallback)
+        named = project and not _HASH.fullmatch(project)
+        return present_name(cx, normalize_wing(project) if named else self._fallback)
 
     def _wing_of_directory(self, cx: Connection, cwd: str) -> str:
         """Return the wing of the repository, mined project or directory that a session worked in."""

@@ -1,8 +1,8 @@
 """The tables of conversations: sessions, their messages, blobs, and how far each file was read.
 
-A session is a source of kind ``session``. A message row names one slice of a transcript as its format gave it;
-the drawers with its ``message_id`` hold its text. Blocks that their author marked private, and text that Castle
-itself had injected, have a row with their size and no drawer.
+A session is a source of kind ``session``. A message row names one slice of a transcript as its format gave
+it; the drawers with its ``message_id`` hold its text. Blocks that their author marked private, and text that
+Castle itself had injected, have a row with their size and no drawer.
 """
 
 from __future__ import annotations

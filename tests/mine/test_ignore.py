@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from castle.mine.ignore import RuleFile, Rules, load_rules, parse_rules, rules_above
+from castle.mine.ignore import RuleFile, Rules, load_rules, rules_above
+from castle.mine.patterns import parse_rules
 from castle.mine.read import open_regular
 from castle.records import Skipped
 
@@ -98,58 +99,26 @@ NAMES = [
     b"#x",
     b"!x",
     b"\xe9",
+    "voilà".encode(),
     b"]",
     b"a\nb",
 ]
 SHAPES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(b"/".join)
 PIECES = st.sampled_from(
-    [
-        b"a",
-        b"b",
-        b"foo",
-        b".log",
-        b"*",
-        b"**",
-        b"?",
-        b"/",
-        b"/**/",
-        b"**/",
-        b"/**",
-        b"[ab]",
-        b"[!a]",
-        b"[^b-z]",
-    ]
-    + [
-        b"[]]",
-        b"[a-]",
-        b"[z-a]",
-        b"[[:alpha:]]",
-        b"[[:nope:]]",
-        b"[[:]",
-        b"[a/b]",
-        b"[",
-        b"\\",
-        b"\\*",
-        b"\\!",
-    ]
-    + [
-        b"#",
-        b"!",
-        b" ",
-        b"\\ ",
-        b"\t",
-        b"\r",
-        b"x y",
-        b"-",
-        b"]",
-        b"\xe9",
-        b"\\/",
-        b"[\\]]",
-        b"[a\\-z]",
-        b".",
-    ]
+    b"a b foo Makefile .log . * ? [ab] [!a] [^b-z] [!-a] []] [!]] [a-] [a-z]* \\* \\! \\# \\? - ] # !".split()
+    + [b" ", b"\\ ", b"x y", b"\t", b"\xe9", "voilà".encode(), b"voil\xc3?"]
 )
-LINES = st.lists(PIECES, min_size=1, max_size=6).map(b"".join)
+SEGMENTS = st.just(b"**") | st.lists(PIECES, min_size=1, max_size=3).map(b"".join).filter(
+    lambda segment: b"**" not in segment
+)
+GLOBS = st.tuples(
+    st.sampled_from([b"", b"", b"!"]),
+    st.sampled_from([b"", b"", b"/", b"**/"]),
+    st.lists(SEGMENTS, min_size=1, max_size=3).map(b"/".join),
+    st.sampled_from([b"", b"", b"/", b"/**", b"/**/", b"  ", b"\r"]),
+).map(b"".join)
+ODD = st.sampled_from([b"", b"# foo", b"/", b"//", b"!", b"!/", b" ", b"[", b"foo[", b"a\\", b"a//b", b"\t"])
+LINES = GLOBS | ODD
 
 
 @pytest.mark.parametrize(
@@ -158,15 +127,18 @@ LINES = st.lists(PIECES, min_size=1, max_size=6).map(b"".join)
         [b"*.log", b"!keep.log"],
         [b"/foo", b"a/b", b"b/"],
         [b"**/foo", b"a/**/b", b"ab/**"],
-        [b"foo**/b", b"**", b"!a"],
+        [b"ab/**/", b"!ab/b"],
+        [b"ab/**", b"!ab/foo/"],
+        [b"fo*", b"**", b"!a"],
         [b"\\#x", b"\\!x", b"# comment", b"x\\ y", b"a   ", b"b\\ "],
         [b"*", b"!*/", b"!*.log"],
+        [b"/*", b"!/a", b"/a/*", b"!/a/b"],
         [b"foo/", b"!foo"],
-        [b"[[:alpha:]]", b"[!a-c]"],
+        [b"[Mm]akefile", b"*.[lo]og", b"[!a-c]", b"a[!x]b"],
         [b"[", b"[a", b"a\\", b"[z-a]", b"!", b"/", b"//", b"a//b", b""],
         [b"foo.log\r", b"b\r"],
-        [b"a/\xe9", b"\xe9"],
-        [b"***/a", b"a***b"],
+        [b"a/\xe9", b"\xe9", "voilà".encode(), "/top/voilà/".encode()],
+        [b"a?b", b"!a\nb"],
     ],
 )
 def test_tables_agree_with_git(lines: list[bytes]) -> None:
@@ -186,33 +158,21 @@ def test_tables_do_ignore_something(lines: list[bytes]) -> None:
     st.lists(LINES, max_size=3),
     st.lists(st.tuples(SHAPES, st.booleans()), min_size=5, max_size=40),
 )
-@example([b"foo**/b"], [], [(b"foo/b", False), (b"foob", False), (b"foo/a/b", False), (b"ab/foob", False)])
 @example([b"/foo/"], [], [(b"foo", True), (b"foo.log", True), (b"foo", False)])
 @example([b"*"], [b"!foo"], [(b"a/foo", False), (b"foo", False), (b"a", True)])
+@example([b"*.log"], [b"!foo"], [(b"a/foo/foo.log", False)])
 def test_made_trees_agree_with_git(
     lines: list[bytes], deeper: list[bytes], shapes: list[tuple[bytes, bool]]
 ) -> None:
+    """Compare with Git over the patterns that people write.
+
+    Left out is what pathspec reads differently from Git: named classes (``[[:alpha:]]``), a backslash or a
+    slash inside brackets, ranges that include the slash (``[--9]``), three or more stars as directories
+    (``***/a``), an escaped slash or tab, and two stars inside a name that also has a directory (``foo**/b``,
+    where Git itself departs from its manual).
+    """
     paths = sorted({shape + b"/" if is_dir else shape for shape, is_dir in shapes})
     compare({b"": b"\n".join(lines), b"a/": b"\n".join(deeper)}, paths)
-
-
-def verdict(content: bytes, path: bytes, is_dir: bool = False) -> bool:
-    found = Rules().with_git(RuleFile(".gitignore", b"", parse_rules(content))).verdict(path, is_dir)
-    return found is not None and found.ignored
-
-
-def test_hostile_patterns_end() -> None:
-    name = b"a" * 255
-    assert not verdict(b"*a" * 60 + b"*b", name)
-    assert not verdict(b"**/*a*a*a*a/" * 12 + b"b", b"/".join([name] * 14))
-    assert verdict(b"*a" * 60 + b"*", name)
-
-
-def test_rule_files_in_other_encodings() -> None:
-    assert verdict(b"\xef\xbb\xbffoo\n", b"foo")
-    assert verdict("foo\r\nbär\r\n".encode("utf-16"), "bär".encode())
-    assert verdict(b"caf\xe9\n", b"caf\xe9")
-    assert not verdict(b"\xff\xfe\x00", b"foo")
 
 
 def test_reason_names_file_and_line() -> None:
