@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from castle import config
 from castle.clock import Clock, parse_iso, system_clock
@@ -15,20 +15,27 @@ from castle.errors import UsageError
 from castle.records import Address, Drawer, Finding, Scope, SearchResult, State
 
 if TYPE_CHECKING:
+    from castle.mine.diary import Entries, Entry
     from castle.mine.layout import Plan
     from castle.mine.modes import Mode
     from castle.mine.report import ConvoReport, MineReport, Progress, SyncReport
+    from castle.mine.split import SplitReport
+    from castle.store.closets import Closet, Compressed
+    from castle.store.entities import Entities
     from castle.store.facts import Issue
     from castle.store.graph import Graph
     from castle.store.palace import Palace
     from castle.store.reading import SourceInfo
     from castle.store.session_reading import SessionPage, Spoken
     from castle.store.status import Status
+    from castle.store.tunnels import Tunnels
     from castle.store.verify import Progress as VerifyProgress
 
 Extract = Literal["exchange", "general"]
+Report = TypeVar("Report", "MineReport", "ConvoReport")
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10_000
+REFRESH_SECONDS = 1.0
 MAX_QUERY = 100_000
 
 
@@ -172,7 +179,9 @@ class Castle:
 
         options = MineOptions(wing, gitignore, tuple(include_ignored), agent, limit, dry_run)
         palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
-        return mine(palace, Path(path), options, self.settings, progress)
+        report = mine(palace, Path(path), options, self.settings, progress)
+        root = Path(path).resolve()
+        return self._learn(report, root if root.is_dir() else root.parent)
 
     def mine_conversations(
         self,
@@ -192,7 +201,7 @@ class Castle:
             raise UsageError(f"extract {extract!r} is neither exchange nor general")
         options = ConvoOptions(wing, agent, limit, dry_run, extract == "general")
         palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
-        return mine_conversations(palace, Path(path), options, self.settings, progress)
+        return self._learn(mine_conversations(palace, Path(path), options, self.settings, progress), None)
 
     def sync(self, path: Path | str, *, apply: bool = False, actor: str | None = None) -> SyncReport:
         """Report a project's filed files that are gone from disk; ``apply`` marks their drawers superseded.
@@ -336,14 +345,18 @@ class Castle:
         from castle.store.places import forget
 
         _one_of(id, source, wing)
-        return forget(self._palace().ledger, id_=id, source=source, wing=wing, actor=actor or _user())
+        count = forget(self._palace().ledger, id_=id, source=source, wing=wing, actor=actor or _user())
+        self._refresh()
+        return count
 
     def restore(self, id: str | None = None, *, source: str | None = None, wing: str | None = None) -> int:
         """Bring back what was forgotten; return how many drawers."""
         from castle.store.places import restore
 
         _one_of(id, source, wing)
-        return restore(self._palace().ledger, id_=id, source=source, wing=wing)
+        count = restore(self._palace().ledger, id_=id, source=source, wing=wing)
+        self._refresh()
+        return count
 
     def rename_wing(self, old: str, new: str, *, merge: bool = False) -> int:
         """Give a wing another name; return how many drawers moved.
@@ -352,7 +365,9 @@ class Castle:
         """
         from castle.store.places import rename_wing
 
-        return rename_wing(self._palace().ledger, old, config.check_name("wing", new), merge=merge)
+        count = rename_wing(self._palace().ledger, old, config.check_name("wing", new), merge=merge)
+        self._refresh()
+        return count
 
     @property
     def kg(self) -> Graph:
@@ -361,11 +376,98 @@ class Castle:
 
         return Graph(self._palace().ledger, actor=_user())
 
+    @property
+    def entities(self) -> Entities:
+        """The people, projects and topics that are looked for in what is filed."""
+        from castle.store.entities import Entities
+
+        return Entities(self._palace().ledger, actor=_user(), languages=self.settings.entity_languages)
+
+    @property
+    def tunnels(self) -> Tunnels:
+        """The ways between the wings of the palace."""
+        from castle.store.tunnels import Tunnels
+
+        return Tunnels(self._palace().ledger, actor=_user())
+
+    def diary_write(self, agent: str, text: str, *, topic: str = "general", wing: str | None = None) -> Entry:
+        """File an entry of an agent's diary, by default in wing ``wing_AGENT``; entries are never changed."""
+        from castle.mine.diary import write
+
+        return write(self._palace(create=True), agent, text, topic=topic, wing=wing)
+
+    def diary_read(self, agent: str, *, last: int = 10, wing: str | None = None) -> Entries:
+        """Return an agent's last diary entries, newest first, from all wings or from one."""
+        from castle.mine.diary import read
+
+        return read(self._palace(), agent, last=last, wing=wing)
+
+    def diary_ingest(
+        self, directory: Path | str, *, wing: str = "diary", progress: Progress | None = None
+    ) -> MineReport:
+        """File the day files (``YYYY-MM-DD*.md``) of a directory; a changed one becomes a new revision."""
+        from castle.mine.diary import ingest
+
+        return ingest(self._palace(create=True), Path(directory), wing=wing, progress=progress)
+
+    def compress(
+        self,
+        wing: str | None = None,
+        *,
+        config: Path | str | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Compressed:
+        """Make AAAK lines and closets of what has changed; ``config`` is a JSON file with codes of names."""
+        from castle.store.closets import compress
+        from castle.text.aaak import load_dialect
+
+        dialect = load_dialect(Path(config)) if config is not None else None
+        return compress(self._palace().ledger, wing, dialect=dialect, dry_run=dry_run, progress=progress)
+
+    def closets(self, *, wing: str | None = None, source: str | None = None) -> list[Closet]:
+        """Return the pages of pointers that ``compress`` made, of a wing or of a source's key."""
+        from castle.store.closets import read_closets
+
+        return read_closets(self._palace().ledger, wing=wing, source=source)
+
+    def split(
+        self,
+        path: Path | str,
+        *,
+        output: Path | str | None = None,
+        dry_run: bool = False,
+        min_sessions: int = 2,
+    ) -> SplitReport:
+        """Cut text files that hold several terminal sessions into one file each; no byte is lost."""
+        from castle.mine.split import split
+
+        target = Path(output) if output is not None else None
+        return split(Path(path), output=target, dry_run=dry_run, min_sessions=min_sessions)
+
     def check(self, *, stale_after_days: int = 365) -> list[Issue]:
         """Return contradictions, stale facts and similar names in the graph; changes nothing."""
         from castle.store.facts import check
 
         return check(self._palace().ledger, stale_after_days=stale_after_days)
+
+    def _learn(self, report: Report, root: Path | None) -> Report:
+        """Register the names that a run of a miner brought; ``root`` is the project's directory."""
+        if report.dry_run or report.interrupted:
+            return report
+        from castle.mine.learning import learn
+
+        try:
+            learned = learn(self._palace(), self.settings, root, _user())
+        except KeyboardInterrupt:
+            return replace(report, interrupted=True)
+        return replace(report, notes=(*report.notes, *learned.notes))
+
+    def _refresh(self) -> None:
+        """Spend a second on the indexes after a change; whatever remains is done by the next search."""
+        from castle.store.catchup import refresh
+
+        refresh(self._palace(), REFRESH_SECONDS)
 
     def _exists(self) -> bool:
         return (self.root / "castle.db").is_file()

@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from castle import __version__
-from castle.cli import check, config, filing, finding, keeping, kg, wing
+from castle.cli import (
+    check,
+    compress,
+    config,
+    diary,
+    entities,
+    filing,
+    finding,
+    keeping,
+    kg,
+    split,
+    tunnels,
+    wing,
+)
 
 app = typer.Typer(
     name="castle",
@@ -46,6 +59,11 @@ filing.add_to(app)
 finding.add_to(app)
 keeping.add_to(app)
 check.add_to(app)
+compress.add_to(app)
+split.add_to(app)
+app.add_typer(diary.app, name="diary")
+app.add_typer(tunnels.app, name="tunnels")
 app.add_typer(kg.app, name="kg")
+app.add_typer(entities.app, name="entities")
 app.add_typer(wing.app, name="wing")
 app.add_typer(config.app, name="config")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,14 +55,22 @@ def check_name(kind: str, name: str) -> str:
     """Return the name of a wing or room; raises ConfigError when it cannot be one.
 
     1 to 128 characters, letters or digits at both ends, between them also spaces and ``_ . ' -``, but not two
-    dots in a row.
+    dots in a row. A combining mark counts as a letter, except at the start: Hindi and Thai cannot be written
+    without.
     """
-    if len(name) <= 128 and _NAME.fullmatch(name) and ".." not in name:
+    if len(name) <= 128 and _NAME.fullmatch(name[:1] + _without_marks(name[1:])) and ".." not in name:
         return name
     raise ConfigError(
         f"{kind} {show(name)}: a name has 1 to 128 characters, begins and ends with a letter or digit, and "
         "holds only letters, digits, spaces and _ . ' - between"
     )
+
+
+def _without_marks(text: str) -> str:
+    """Put a letter in the place of every combining mark."""
+    if text.isascii():
+        return text
+    return "".join("a" if unicodedata.category(char)[0] == "M" else char for char in text)
 
 
 def load_project(directory: Path) -> ProjectConfig | None:

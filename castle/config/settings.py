@@ -209,21 +209,16 @@ class Settings:
     )
     entity_languages: tuple[str, ...] = _key(
         ("en",),
-        "Languages in which people and projects are detected.",
+        "Languages in which names are noticed: de, en, es, fr, hi, it, ja, ko, pt-br, ru, zh-cn.",
         env=("CASTLE_ENTITY_LANGUAGES", "MEMPAL_ENTITY_LANGUAGES"),
-        pending="entities",
     )
-    entity_promote_threshold: float = _key(
-        0.70, "Confidence from which a name is registered.", pending="entities", ge=0, le=1
-    )
-    entity_score_sample_drawers: int = _key(
-        20, "Drawers read to judge one name.", pending="entities", ge=1, le=100_000
-    )
+    entity_promote_threshold: float = _key(0.70, "Confidence from which a name is registered.", ge=0, le=1)
+    entity_score_sample_drawers: int = _key(20, "Drawers read to judge one name.", ge=1, le=100_000)
     entity_fetch_batch_size: int = _key(
-        1000, "Drawers read at once when names are looked for.", pending="entities", ge=1, le=1_000_000
+        1000, "Drawers read at once when names are looked for.", ge=1, le=1_000_000
     )
     people_map: Mapping[str, str] = _key(
-        MappingProxyType({}), "Variants of names and the name they stand for.", env=(), pending="entities"
+        MappingProxyType({}), "Variants of names and the name they stand for.", env=()
     )
     topic_tunnel_min_count: int = _key(
         1, "Topics two wings must share to be linked.", pending="tunnels", ge=1, le=1000

@@ -91,6 +91,7 @@ def mine_conversations(
 
     ``palace`` None is a dry run without a palace. Raises UsageError when there is nothing at the path.
     """
+    path = path.expanduser()
     if not path.exists():
         raise UsageError(f"nothing to file at {path}: no such file or directory")
     started = time.monotonic()

@@ -134,7 +134,10 @@ def _pointer(path: Path, prefix: bytes) -> Path | None:
     if isinstance(opened, Skipped):
         return None
     with io.BufferedReader(opened) as file:
-        content = file.read(64 * 1024)
+        try:
+            content = file.read(64 * 1024)
+        except OSError:
+            return None
     if not content.startswith(prefix) or b"\0" in content:
         return None
     return path.parent / os.fsdecode(content.removeprefix(prefix).rstrip(b"\r\n"))

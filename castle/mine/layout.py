@@ -129,7 +129,7 @@ def marks_of(identity: Identity) -> Marks:
 
 def _target(path: Path) -> tuple[Path, Path | None]:
     try:
-        real = path.resolve(strict=True)
+        real = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) else "a loop of links"
         raise UsageError(f"nothing to file at {path}: {why}") from error

@@ -30,6 +30,7 @@ def mode_of(path: Path) -> Mode:
 
     A folder with a castle.yaml or a repository is a project whatever it holds.
     """
+    path = path.expanduser()
     if path.is_dir() and ((path / FILE_NAME).exists() or (path / ".git").exists()):
         return "projects"
     from castle.mine.formats import Transcript, open_container

@@ -22,7 +22,7 @@ LONGEST_LINE = 4096
 
 # The time of a match grows with what a set of expressions holds, and a set that needs too much memory fails.
 _BLOCK_LINES = 64
-_BLOCK_CHARACTERS = 16_384
+_BLOCK_BYTES = LONGEST_LINE
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
@@ -57,13 +57,12 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[Block]:
         pattern = _pattern(line)
         if pattern is None:
             continue
-        length = len(pattern.regex.pattern)
-        if patterns and (len(patterns) == _BLOCK_LINES or size + length > _BLOCK_CHARACTERS):
+        if len(patterns) == _BLOCK_LINES or (patterns and size + len(line) > _BLOCK_BYTES):
             yield Block(PathSpec(patterns, backend="re2"), tuple(numbers))
             patterns, numbers, size = [], [], 0
         patterns.append(pattern)
         numbers.append(number)
-        size += length
+        size += len(line)
     if patterns:
         yield Block(PathSpec(patterns, backend="re2"), tuple(numbers))
 

@@ -226,6 +226,7 @@ class Miner:
             self._layout.root,
             ignore=self._options.gitignore,
             include_ignored=self._options.include_ignored,
+            patterns=self._layout.ignore,
             only=self._layout.only,
         ):
             if isinstance(entry, Found):

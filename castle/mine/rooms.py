@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from castle.config import Room, check_name
 from castle.errors import UsageError
@@ -52,7 +53,6 @@ _DESCRIPTIONS = {
 # Scripts written without spaces, where a word has no boundary to look for.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD = re.compile(r"[^\W_]+")
 
 
 def valid_name(kind: str, name: str) -> None:
@@ -67,7 +67,9 @@ def normalize_wing(name: str) -> str:
 
 def slug(name: str) -> str:
     """Return the valid name nearest to any text; ``unnamed`` when nothing of it can be kept."""
-    lowered = unicodedata.normalize("NFC", name).lower().replace(" ", "_").replace("-", "_")
+    # Lower case can be composed where upper case cannot: "J̌" is two characters, "ǰ" is one.
+    lowered = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
+    lowered = lowered.replace(" ", "_").replace("-", "_")
     kept = "".join(char if _fits(f"a{char}a") else "_" for char in lowered).replace("..", "_")
     kept = _trim(_trim(kept)[:MAX_NAME])
     return kept or "unnamed"
@@ -116,36 +118,77 @@ def room_for(relpath: str, head_text: str, rooms: Sequence[Room]) -> str:
     return _best(candidates, head_text[:ROUTED_CHARACTERS]) or GENERAL
 
 
-def occurrences(word: str, text: str) -> int:
-    """Count how often a word or phrase stands in a text as a whole, letter case aside.
+class Words:
+    """The words of a text, counted once, in which any number of phrases is looked up.
 
-    Hyphens, underscores and spaces inside the phrase are the same. In scripts written without spaces any
-    occurrence counts.
+    Letter case does not matter. Words are whole: runs of letters, digits and the marks on them.
     """
-    pattern = _whole(word)
-    return sum(1 for _ in pattern.finditer(text)) if pattern else 0
+
+    def __init__(self, text: str) -> None:
+        self._text = _folded(text)
+        self._counts = Counter(_word(self._text.isascii()).findall(self._text))
+
+    def count(self, phrase: str) -> int:
+        """Count how often a word or phrase occurs.
+
+        Hyphens, underscores and spaces inside the phrase are the same. In scripts written without spaces any
+        occurrence counts.
+        """
+        needle = _needle(phrase)
+        if any(word not in self._counts for word in needle.words):
+            return 0
+        if needle.pattern is None:
+            return self._counts[needle.words[0]] if needle.words else 0
+        return sum(1 for _ in needle.pattern.finditer(self._text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Needle:
+    """What to look up for a phrase: words that must be there, and a pattern where one word is not all."""
+
+    words: tuple[str, ...]
+    pattern: re.Pattern[str] | None
 
 
 @lru_cache(maxsize=4096)
-def _whole(word: str) -> re.Pattern[str] | None:
-    parts = [part for part in re.split(r"[\s_-]+", word.strip()) if part]
-    if not parts:
-        return None
+def _needle(phrase: str) -> _Needle:
+    parts = [part for part in re.split(r"[\s_-]+", _folded(phrase.strip())) if part]
+    words = tuple(
+        part for part in parts if _word(part.isascii()).fullmatch(part) and not _UNSPACED.search(part)
+    )
+    if len(parts) == len(words) < 2:
+        return _Needle(words, None)
     before = "" if _UNSPACED.match(parts[0][0]) else r"(?<![^\W_])"
     after = "" if _UNSPACED.match(parts[-1][-1]) else r"(?![^\W_])"
-    return re.compile(before + r"[\s_-]+".join(map(re.escape, parts)) + after, re.IGNORECASE)
+    return _Needle(words, re.compile(before + r"[\s_-]+".join(map(re.escape, parts)) + after))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+@cache
+def _word(ascii_only: bool) -> re.Pattern[str]:
+    """Match a run of letters and digits, and the marks on them, which no class of the module re covers."""
+    if ascii_only:
+        return re.compile(r"[^\W_]+")
+    assigned = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+    marks = "".join(chr(code) for code in assigned if unicodedata.category(chr(code))[0] == "M")
+    return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
 
 
 def _best(rooms: Sequence[Room], text: str) -> str:
     """Return the room whose words occur most often, the first of equals; empty when none does."""
     best, most = "", 0
+    words = Words(text)
     for room in rooms:
-        count = sum(occurrences(phrase, text) for phrase in _phrases(room))
+        count = sum(words.count(phrase) for phrase in _phrases(room))
         if count > most:
             best, most = room.name, count
     return best
 
 
+@lru_cache(maxsize=1024)
 def _phrases(room: Room) -> tuple[str, ...]:
     """Return what a room is called, each phrase once."""
     return tuple(dict.fromkeys(phrase for word in (room.name, *room.keywords) if (phrase := _normal(word))))
@@ -153,12 +196,13 @@ def _phrases(room: Room) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _normal(word: str) -> str:
-    return re.sub(r"[\s_-]+", "_", unicodedata.normalize("NFC", word).casefold().strip())
+    return re.sub(r"[\s_-]+", "_", _folded(word).strip())
 
 
 def _name_words(name: str) -> Iterator[str]:
     """Yield the words of a file or folder name; CamelCase is taken apart."""
-    for word in _WORD.findall(unicodedata.normalize("NFC", name)):
+    composed = unicodedata.normalize("NFC", name)
+    for word in _word(composed.isascii()).findall(composed):
         yield from _CAMEL.split(word)
 
 
@@ -202,6 +246,6 @@ def _trim(name: str) -> str:
     start, end = 0, len(name)
     while start < end and not _fits(name[start]):
         start += 1
-    while end > start and not _fits(name[end - 1]):
+    while end > start and not _fits(f"a{name[end - 1]}"):
         end -= 1
     return name[start:end]

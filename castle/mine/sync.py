@@ -23,7 +23,7 @@ def sync(palace: Palace, path: Path, apply: bool, actor: str) -> SyncReport:
     Raises NotFoundError for a directory that was never mined, and RefusedError when the directory is missing
     or none of its files is there: then a disk is more likely to be away than the project.
     """
-    root = path.resolve()
+    root = path.expanduser().resolve()
     marks = marks_of(identify(root)) if root.is_dir() else Marks(root, root.name)
     with palace.ledger.read() as cx:
         project = find_project(cx, marks)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select
 
-from castle.errors import PalaceError
+from castle.errors import ModelError, PalaceError
 from castle.store.filing import batches
 from castle.store.palace import POLL_SECONDS, Palace
 from castle.store.projection import (
     Projection,
+    ProjectionBlocked,
     ProjectionRow,
     ProjectionUnavailable,
     Watermark,
@@ -75,8 +77,14 @@ def catch_up_vectors(
         palace.vectors.apply(rows, matrix, mark)
         done += len(rows)
 
-    batch = VECTOR_BATCH if deadline is None else HASTY_BATCH
-    _catch_up(palace, palace.vectors, apply, batch, deadline, None)
+    _catch_up(palace, palace.vectors, apply, VECTOR_BATCH, deadline, None)
+
+
+def refresh(palace: Palace, seconds: float) -> None:
+    """Bring both projections up to date as far as ``seconds`` go; a search reports what remains."""
+    for catch_up in (catch_up_lexicon, catch_up_vectors):
+        with suppress(ProjectionUnavailable, ProjectionBlocked, ModelError):
+            catch_up(palace, deadline=time.monotonic() + seconds)
 
 
 def _catch_up(
@@ -116,9 +124,11 @@ def _replay(
         mark = Watermark(palace.ledger.epoch(), 0)
     total = behind(palace, projection) if progress else 0
     done = 0
+    size = batch if deadline is None else HASTY_BATCH
     while deadline is None or time.monotonic() < deadline:
+        started = time.monotonic()
         with palace.ledger.read() as cx:
-            rows = changed_rows(cx, mark.seq, batch)
+            rows = changed_rows(cx, mark.seq, size)
         if not rows:
             return
         mark = Watermark(mark.epoch, rows[-1].seq)
@@ -134,6 +144,13 @@ def _replay(
         done += len(rows)
         if progress:
             progress(done, total)
+        if deadline is not None:
+            size = _affordable(size, time.monotonic() - started, deadline - time.monotonic(), batch)
+
+
+def _affordable(size: int, took: float, left: float, most: int) -> int:
+    """Return how many rows to take next, so that about half of the time that is left will do."""
+    return max(HASTY_BATCH, min(most, int(size / max(took, 1e-3) * left / 2)))
 
 
 def _fits(palace: Palace, mark: Watermark) -> bool:

@@ -19,6 +19,7 @@ from castle.records import Chunk
 from castle.store.appending import APPENDED, Tail, link, repeats, tail_of, unlink
 from castle.store.ledger import Ledger, next_seqs, to_json
 from castle.store.members import Leaving, Member, close_members, held_members, open_members, same_place
+from castle.store.mentions import link_mentions
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
@@ -389,6 +390,7 @@ def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
         )
     ]
     touch(cx, fresh)
+    link_mentions(cx, fresh)
     known = set(fresh)
     states = _states(cx, [rid for rid in rids if rid not in known])
     back = [rid for rid, state in states.items() if state == "superseded"]

@@ -21,7 +21,13 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from castle.clock import Clock, system_clock
 from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, PalaceVersionError
-from castle.store import graph_tables, session_tables  # noqa: F401  (declare their tables)
+from castle.store import (  # noqa: F401  (each declares its tables)
+    closet_tables,
+    entity_tables,
+    graph_tables,
+    session_tables,
+    tunnel_tables,
+)
 from castle.store.schema import SCHEMA_VERSION, meta, tables
 
 FILE_NAME = "castle.db"
@@ -74,7 +80,7 @@ class Ledger:
             try:
                 yield cx
             finally:
-                cx.exec_driver_sql("ROLLBACK")
+                _roll_back(cx)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -88,8 +94,7 @@ class Ledger:
                 yield cx
                 cx.exec_driver_sql("COMMIT")
             except BaseException:
-                if cx.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
-                    cx.exec_driver_sql("ROLLBACK")
+                _roll_back(cx)
                 raise
 
     def epoch(self) -> str:
@@ -222,6 +227,12 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
             if not busy or time.monotonic() > deadline:
                 raise
         time.sleep(random.uniform(0.005, 0.05))
+
+
+def _roll_back(cx: Connection) -> None:
+    """End a transaction; a connection that an interrupt has invalidated is closed, which ends it, too."""
+    if not cx.invalidated and cx.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
+        cx.exec_driver_sql("ROLLBACK")
 
 
 def _is_busy(error: DBAPIError) -> bool:

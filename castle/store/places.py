@@ -9,6 +9,7 @@ from castle.store.filing import batches, touch
 from castle.store.ledger import Ledger
 from castle.store.reading import full_id, one_source
 from castle.store.schema import drawers, membership, sources, tombstones, wing_names
+from castle.store.tunnel_tables import tunnels
 
 
 def forget(
@@ -87,6 +88,8 @@ def rename_wing(ledger: Ledger, old: str, new: str, *, merge: bool = False) -> i
             )
         ]
         touch(cx, rids, wing=new)
+        for column in (tunnels.c.source_wing, tunnels.c.target_wing):
+            cx.execute(update(tunnels).where(column == old).values({column: new}))
         return len(rids)
 
 

@@ -6,13 +6,16 @@ form with several linked notes, which ``write`` and ``parse`` carry over without
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
+from pathlib import Path
 
+from castle.errors import ConfigError
 from castle.text.aaak_words import DECISION_WORDS, EMOTION_SIGNS, EMOTIONS, FLAG_SIGNS, STOPWORDS
 
 NOBODY = "???"
@@ -121,6 +124,25 @@ class Dialect:
             low = name.casefold()
             if number and name[0].isupper() and low not in STOPWORDS and low not in self._skipped:
                 yield name
+
+
+def load_dialect(path: Path) -> Dialect:
+    """Read a dialect from a JSON file: ``{"entities": {"name": "CODE"}, "skip_names": ["name"]}``.
+
+    Raises ConfigError for a file that cannot be read or says anything else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    known = isinstance(data, dict) and set(data) <= {"entities", "skip_names"}
+    entities = data.get("entities", {}) if known else None
+    skipped = data.get("skip_names", []) if known else None
+    if not (isinstance(entities, dict) and isinstance(skipped, list)):
+        raise ConfigError(f'{path}: it must be {{"entities": {{"name": "CODE"}}, "skip_names": ["name"]}}')
+    if not all(isinstance(text, str) and text.strip() for text in (*entities, *entities.values(), *skipped)):
+        raise ConfigError(f"{path}: names and codes are texts that are not empty")
+    return Dialect(entities, frozenset(skipped))
 
 
 def code_map(names: Iterable[str]) -> dict[str, str]:

@@ -103,13 +103,14 @@ DECISION_WORDS = (
 
 STOPWORDS = frozenset(
     """
-    a about above after again all also am an and any are as at be because been before being below between both
-    but by can could did do does doing done down during each else even ever every few for from further get gets
-    getting go goes going got had has have having he her here hers him his how however i if in instead into is
-    it its itself just let like made make many may me might more most much must my never no nor not now of off
-    on once one only or other our ours out over own per put same see set she should since so some still such
-    take than that the their them then there these they thing things this those through to too two under until
-    up upon us use used uses using very want was way we well were what when where which while who whom why will
-    with would yes yet you your yours
+    a about above after again all also am an and any are as at be because been before being below
+    between both but by can could did do does doing done down during each else even ever every few
+    for from further get gets getting go goes going got had has have having he her here hers him his
+    how however i if in instead into is it its itself just let like made make many may me might more
+    most much must my never no nor not now of off on once one only or other our ours out over own
+    per put same see set she should since so some still such take than that the their them then
+    there these they thing things this those through to too two under until up upon us use used uses
+    using very want was way we well were what when where which while who whom why will with would
+    yes yet you your yours
     """.split()
 )

@@ -269,6 +269,8 @@ def test_keys_that_are_not_read_yet_are_accepted_and_say_what_will_read_them() -
     assert live == {
         "palace_path", "embedder_model", "embedder_dim", "embedder_identity", "hall_keywords", "fusion",
         "k_rrf", "weight_dense", "weight_sparse", "search_catch_up_ms",
+        "entity_languages", "entity_promote_threshold", "entity_score_sample_drawers",
+        "entity_fetch_batch_size", "people_map",
     }  # fmt: skip
     assert find_key("weight_kg").pending == "graph recall"
 

@@ -175,13 +175,48 @@ def test_of_two_processes_one_writes(here: Path) -> None:
     assert written.wing in {"one", "two"}
 
 
-@pytest.mark.parametrize("name", ["a", "my_app", "O'Brien", "Größe 3.1", "日本語", "a-b", "x" * 128])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a",
+        "my_app",
+        "O'Brien",
+        "Größe 3.1",
+        "日本語",
+        "a-b",
+        "x" * 128,
+        "हिन्दी",
+        "ภาษาไทย ที่",
+        "u\u0308ber",
+        "a\u0301",
+    ],
+)
 def test_names_that_are_accepted(name: str) -> None:
     assert check_name("wing", name) == name
 
 
 @pytest.mark.parametrize(
-    "name", ["", " ", "a ", "-a", "a_", "a..b", "a/b", "a\\b", "a\0b", "a\nb", "a\n", "x" * 129, "."]
+    "name",
+    [
+        "",
+        " ",
+        "a ",
+        "-a",
+        "a_",
+        "a..b",
+        "a/b",
+        "a\\b",
+        "a\0b",
+        "a\nb",
+        "a\n",
+        "x" * 129,
+        ".",
+        "\u0301",
+        "\u0301a",
+        "_\u0301a",
+        "a\u0301_",
+        "\u093fa",
+    ],
 )
 def test_names_that_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="a name has 1 to 128 characters"):

@@ -1,10 +1,12 @@
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castle.config import Room
 from castle.errors import UsageError
-from castle.mine.rooms import FOLDER_ROOMS, detect_rooms, normalize_wing, occurrences, room_for, valid_name
+from castle.mine.rooms import FOLDER_ROOMS, Words, detect_rooms, normalize_wing, room_for, valid_name
 
 
 def names(*paths: str) -> list[str]:
@@ -25,6 +27,7 @@ def test_known_folders_at_the_top_and_one_deeper() -> None:
 def test_unknown_folders_are_rooms_of_their_own() -> None:
     assert names("Novel Drafts/a.md", "ab/b.md", ".hidden/c.md", "2024/d.md") == ["novel_drafts", "general"]
     assert names("设计/a.md") == ["设计", "general"]
+    assert names("हिन्दी/a.md") == ["हिन्दी", "general"]
 
 
 def test_file_names_when_folders_suggest_nothing() -> None:
@@ -92,13 +95,37 @@ def test_routing_in_scripts_without_spaces() -> None:
     assert room_for("x.md", "오늘 계획 회의", rooms) == "plan"
 
 
-def test_occurrences_are_whole_and_caseless() -> None:
-    assert occurrences("art", "Art, art; party ART_2 start") == 3
-    assert occurrences("", "x") == 0
-    assert occurrences("c++", "C++ and c++") == 2
+def test_words_are_whole_and_caseless() -> None:
+    assert Words("Art, art; party ART_2 start").count("art") == 3
+    assert Words("x").count("") == 0
+    assert Words("C++ and c++").count("c++") == 2
+    assert Words("Cafe\u0301 STRASSE İzmir").count("café") == 1
+    assert Words("STRASSE").count("Straße") == 1
 
 
-@pytest.mark.parametrize("name", ["a", "my_app", "O'Brien", "v1.2", "Ünï côde", "设计", "a-b"])
+PARTS = st.sampled_from(["a", "A", "ab", "é", "1", "データ", "c++", "'"])
+
+
+@given(
+    st.lists(PARTS | st.sampled_from(list(" _-.\n,")), max_size=30).map("".join),
+    st.lists(PARTS, min_size=1, max_size=3),
+    st.sampled_from(list(" _-")),
+)
+def test_words_are_counted_as_a_search_would(text: str, parts: list[str], joint: str) -> None:
+    escaped = r"[\s_-]+".join(map(re.escape, parts))
+    before = "" if parts[0] == "データ" else r"(?<![^\W_])"
+    after = "" if parts[-1] == "データ" else r"(?![^\W_])"
+    found = re.findall(before + escaped + after, text, re.IGNORECASE)
+    assert Words(text).count(joint.join(parts)) == len(found)
+
+
+def test_files_and_folders_in_scripts_with_marks() -> None:
+    rooms = (Room("हिन्दी"), Room("हिन्द"))
+    assert room_for("x/हिन्दी पाठ.md", "", rooms) == "हिन्दी"
+    assert room_for("x/y.md", "यह हिन्दी है", rooms) == "हिन्दी"
+
+
+@pytest.mark.parametrize("name", ["a", "my_app", "O'Brien", "v1.2", "Ünï côde", "设计", "a-b", "हिन्दी"])
 def test_valid_names(name: str) -> None:
     valid_name("room", name)
 
@@ -124,6 +151,11 @@ def test_invalid_names_say_why(name: str) -> None:
         ("  ", "unnamed"),
         ("Ünï", "ünï"),
         ("u\u0308ber", "über"),
+        ("हिन्दी", "हिन्दी"),
+        ("ภาษาไทย ที่", "ภาษาไทย_ที่"),
+        ("J\u030cx", "\u01f0x"),
+        ("\u0301a\u0301", "á"),
+        ("_\u0301_", "unnamed"),
         ("__x__", "x"),
         ("a/b", "a_b"),
         ("\udce9x", "x"),
@@ -134,7 +166,7 @@ def test_wings(name: str, wing: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.text(st.characters(), max_size=200))
+@given(st.text(st.characters() | st.characters(categories=["Mn", "Mc", "Me", "Lu"]), max_size=200))
 def test_a_wing_is_always_a_valid_name_and_stays_itself(name: str) -> None:
     wing = normalize_wing(name)
     valid_name("wing", wing)

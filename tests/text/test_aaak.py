@@ -23,8 +23,8 @@ from castle.text.aaak_words import EMOTIONS, FLAG_SIGNS
 from castle.text.zettel import Document, Link, Zettel, parse, write
 
 TEXT = (
-    "We decided in the meeting with Maria and Tomas to move the schema to GraphQL, because clients need fewer "
-    "calls. The GraphQL schema replaces REST. Tomas deploys it."
+    "We decided in the meeting with Maria and Tomas to move the schema to GraphQL, because clients need "
+    "fewer calls. The GraphQL schema replaces REST. Tomas deploys it."
 )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 from castle.errors import ConfigError
 from castle.text.names.scripts import fold
@@ -94,10 +94,23 @@ def locale(code: str) -> Locale:
     """Return the data of a language by its canonical code."""
     read = _read(f"{code}.json")
     sets = {f.name for f in fields(Locale) if f.name not in ("code", "style", "nouns_capitalised")}
-    values = {
+    values: dict[str, Any] = {
         name: frozenset(map(fold, value.split())) if name in sets else value for name, value in read.items()
     }
     return Locale(**values)
+
+
+@cache
+def merged(codes: tuple[str, ...]) -> Locale:
+    """Return the data of several languages as one, for text of which only that is known."""
+    found = locales(codes)
+    sets: dict[str, Any] = {
+        f.name: frozenset().union(*(getattr(item, f.name) for item in found))
+        for f in fields(Locale)
+        if f.name not in ("code", "style", "nouns_capitalised")
+    }
+    capitalised = any(item.nouns_capitalised for item in found)
+    return Locale(",".join(item.code for item in found), nouns_capitalised=capitalised, **sets)
 
 
 @cache
@@ -107,12 +120,10 @@ def shared() -> Shared:
 
 
 @cache
-def ambiguous_words(codes: Sequence[str]) -> frozenset[str]:
+def ambiguous_words(codes: tuple[str, ...]) -> frozenset[str]:
     """Return the words that may be a name or not: those each language lists, its months and weekdays."""
-    found: frozenset[str] = frozenset()
-    for item in locales(codes):
-        found |= item.ambiguous | item.calendar
-    return found
+    known = merged(codes)
+    return known.ambiguous | known.calendar
 
 
 def _read(name: str) -> dict[str, str]:
