@@ -1,0 +1,1 @@
+"""Measurements of the installed product; each module is a command."""

@@ -116,12 +116,12 @@ def run(tree: Path, megabytes: float, command: str) -> Result:
             os.utime(path, (old, old))
         started = time.perf_counter()
         with Castle(palace) as castle:
-            report = castle.mine(project)
+            report = castle.mine_project(project)
         seconds = time.perf_counter() - started
         model_seconds, embedded = watch.seconds, watch.texts
         started = time.perf_counter()
         with Castle(palace) as castle:
-            castle.mine(project)
+            castle.mine_project(project)
         second = time.perf_counter() - started
         disk = sum(file.stat().st_size for file in palace.rglob("*") if file.is_file())
         texts = embedded_texts(palace)
@@ -160,7 +160,8 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=3.0, help="how much of the tree (default 3)")
     parser.add_argument("--out", type=Path, help="write the result there as JSON")
     options = parser.parse_args()
-    result = run(options.tree, options.megabytes, " ".join(["python -m benchmarks.mine_bench", *sys.argv[1:]]))
+    command = " ".join(["python -m benchmarks.mine_bench", *sys.argv[1:]])
+    result = run(options.tree, options.megabytes, command)
     for name, value in asdict(result).items():
         print(f"{name:34} {value}")
     if options.out is not None:

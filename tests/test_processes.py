@@ -44,7 +44,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 def assert_whole(palace: Path, project: Path) -> None:
     """Everything is there, word for word, once, and every index agrees."""
     with Castle(palace) as castle:
-        report = castle.mine(project)
+        report = castle.mine_project(project)
         assert (report.new, report.changed) == (0, 0)
         assert [(f.check, f.status, f.detail) for f in castle.verify() if f.status != "ok"] == []
         page = castle.list_sources(limit=1000)

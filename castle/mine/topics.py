@@ -8,7 +8,7 @@ GENERAL = "general"
 HEAD_CHARACTERS = 3000
 
 _ROOMS = {
-    "technical": "api bug build code compile crash database debug deploy error exception function server test",
+    "technical": "api bug build code compile crash database debug deploy error exception server test",
     "architecture": "architecture component design interface layer module pattern schema service structure",
     "planning": "deadline goal milestone next plan priority release roadmap schedule sprint",
     "decisions": "agreed choose chose chosen decide decided decision instead prefer switched trade-off",

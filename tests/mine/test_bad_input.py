@@ -15,7 +15,7 @@ from castle.mine.report import MineReport
 
 def mine(castle: Castle, path: Path) -> MineReport:
     """Let Castle tell by itself what it is given."""
-    report = castle.mine(path)
+    report = castle.mine_project(path)
     assert isinstance(report, MineReport)
     return report
 
@@ -240,7 +240,7 @@ from pathlib import Path
 from castle import Castle
 root = Path(sys.argv[1])
 with Castle(root / "palace", embedder="fake") as castle:
-    report = castle.mine(root / "big")
+    report = castle.mine_project(root / "big")
     assert not report.incomplete, report.skipped
     hits = castle.search('"line 3999999"').hits
     assert any("line 3999999 " in hit.text for hit in hits), hits

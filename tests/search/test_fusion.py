@@ -34,11 +34,8 @@ def test_calibrated_scores_by_hand() -> None:
         "lexical": ranked(("b", 8.0), ("c", 4.0)),
     }
     fused = calibrated_scores(lists, {"dense": 1.0, "lexical": 3.0})
-    assert [(c.id, c.score) for c in fused] == [
-        ("b", pytest.approx(0.5 / 4 + 3 / 4)),
-        ("a", pytest.approx(1 / 4)),
-        ("c", pytest.approx(0.0)),
-    ]
+    assert [c.id for c in fused] == ["b", "a", "c"]
+    assert [c.score for c in fused] == pytest.approx([0.5 / 4 + 3 / 4, 1 / 4, 0.0])
     assert fused[0].stages["dense"].rank == 2
     assert fused[0].stages["lexical"].score == 8.0
 

@@ -16,6 +16,8 @@ from castle.store.palace import Palace
 from castle.store.places import forget, rename_wing
 from tests.store.filer import file
 
+CURRENT = Scope()
+USUAL = Options()
 NO_CATCH_UP = Options(catch_up_ms=0)
 
 
@@ -24,7 +26,7 @@ def texts(result: SearchResult) -> list[str]:
 
 
 def ask(
-    palace: Palace, query: str, scope: Scope = Scope(), limit: int = 10, options: Options = Options()
+    palace: Palace, query: str, scope: Scope = CURRENT, limit: int = 10, options: Options = USUAL
 ) -> SearchResult:
     return search(palace, query, scope, limit, options)
 
@@ -189,7 +191,16 @@ def test_any_text_is_a_legal_query(palace: Palace, query: str) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["foo AND", '"unbalanced', "a/b:c*?~^", "NOT (", "\x00\x01\x1b[31m", "x" * 10_000, "\ud800", "' OR 1=1 --"],
+    [
+        "foo AND",
+        '"unbalanced',
+        "a/b:c*?~^",
+        "NOT (",
+        "\x00\x01\x1b[31m",
+        "x" * 10_000,
+        "\ud800",
+        "' OR 1=1 --",
+    ],
 )
 def test_hostile_queries_are_words_like_others(palace: Palace, query: str) -> None:
     file(palace.ledger, ["the harbour is closed"])

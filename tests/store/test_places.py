@@ -12,12 +12,15 @@ from castle.store.reading import changed_rows, counts, full_id, listed, neighbou
 from tests.store.filer import file
 
 
+CURRENT = Scope()
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "p", create=True)
 
 
-def ids_of(ledger: Ledger, scope: Scope = Scope()) -> list[str]:
+def ids_of(ledger: Ledger, scope: Scope = CURRENT) -> list[str]:
     with ledger.read() as cx:
         return [drawer.id for drawer in listed(cx, scope, 1000, 0)[1]]
 
