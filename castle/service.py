@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from castle.mine.modes import Mode
     from castle.mine.report import ConvoReport, MineReport, Progress, SyncReport
     from castle.mine.split import SplitReport
+    from castle.mine.spool import DrainReport
     from castle.store.closets import Closet, Compressed
     from castle.store.entities import Entities
     from castle.store.facts import Issue
     from castle.store.graph import Graph
     from castle.store.palace import Palace
-    from castle.store.reading import SourceInfo
+    from castle.store.reading import PlaceCount, SourceInfo
     from castle.store.session_reading import SessionPage, Spoken
     from castle.store.status import Status
     from castle.store.tunnels import Tunnels
@@ -203,6 +204,15 @@ class Castle:
         palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
         return self._learn(mine_conversations(palace, Path(path), options, self.settings, progress), None)
 
+    def drain_spool(self, *, progress: Progress | None = None) -> DrainReport:
+        """File every transcript that agents' hooks have named since the last time; see ``castle.hooks``.
+
+        Events whose transcript could not be filed are kept and reported.
+        """
+        from castle.mine.spool import drain
+
+        return drain(self.root, self._clock(), lambda path: self.mine_conversations(path, progress=progress))
+
     def sync(self, path: Path | str, *, apply: bool = False, actor: str | None = None) -> SyncReport:
         """Report a project's filed files that are gone from disk; ``apply`` marks their drawers superseded.
 
@@ -312,6 +322,13 @@ class Castle:
             total, page = list_sources(cx, wing, limit, offset)
             return Page(total, offset, sources=tuple(page))
 
+    def places(self) -> list[PlaceCount]:
+        """Return how many drawers stand in each room of each wing, by state."""
+        from castle.store.reading import counts
+
+        with self._palace().ledger.read() as cx:
+            return counts(cx)
+
     def status(self) -> Status:
         """Return what the palace holds, from counts."""
         from castle.store.status import status
@@ -394,7 +411,9 @@ class Castle:
         """File an entry of an agent's diary, by default in wing ``wing_AGENT``; entries are never changed."""
         from castle.mine.diary import write
 
-        return write(self._palace(create=True), agent, text, topic=topic, wing=wing)
+        entry = write(self._palace(create=True), agent, text, topic=topic, wing=wing)
+        self._refresh()
+        return entry
 
     def diary_read(self, agent: str, *, last: int = 10, wing: str | None = None) -> Entries:
         """Return an agent's last diary entries, newest first, from all wings or from one."""
@@ -457,11 +476,12 @@ class Castle:
             return report
         from castle.mine.learning import learn
 
+        notes: tuple[str, ...] = ()
         try:
-            learned = learn(self._palace(), self.settings, root, _user())
+            notes = learn(self._palace(), self.settings, root, _user()).notes
         except KeyboardInterrupt:
             return replace(report, interrupted=True)
-        return replace(report, notes=(*report.notes, *learned.notes))
+        return replace(report, notes=(*report.notes, *notes))
 
     def _refresh(self) -> None:
         """Spend a second on the indexes after a change; whatever remains is done by the next search."""

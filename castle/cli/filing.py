@@ -16,6 +16,7 @@ from castle.errors import UsageError
 if TYPE_CHECKING:
     from castle.mine.layout import Plan
     from castle.mine.report import ConvoReport, MineReport
+    from castle.mine.spool import DrainReport
     from castle.service import Castle
 
 _SKIPS_SHOWN = 20
@@ -105,12 +106,22 @@ def mine(
 
 def sweep(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A transcript, or a folder of them.", metavar="PATH")],
+    path: Annotated[
+        Path | None, typer.Argument(help="A transcript, or a folder of them.", metavar="[PATH]")
+    ] = None,
     wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """File what is new in transcripts, message by message; the same as mine --mode convos."""
+    """File what is new in transcripts, message by message; the same as mine --mode convos.
+
+    Without PATH it files the transcripts that agents' hooks have named since the last time. Exit code 3 when
+    one could not be filed; it is tried again by the next sweep.
+    """
+    if path is None and wing is not None:
+        raise UsageError("--wing goes with a PATH: hooks name transcripts of many projects")
     with castle(context) as service:
+        if path is None:
+            return _drain(service, as_json)
         return _mine(service, path, as_json, mode="convos", wing=wing)
 
 
@@ -160,6 +171,23 @@ def _mine(service: Castle, path: Path, as_json: bool, **options: object) -> int:
         _say_messages(report)
     if report.interrupted:
         note(f"interrupted; what was filed is kept, `castle mine {path}` goes on")
+        return 130
+    return PARTIAL if report.incomplete else 0
+
+
+def _drain(service: Castle, as_json: bool) -> int:
+    with progress() as line:
+        report = service.drain_spool(progress=line)
+    if as_json:
+        say_json(report)
+    else:
+        say(f"{report.events:,} events of hooks named {report.transcripts:,} transcripts")
+        say(f"{report.messages_new:,} messages filed as {report.drawers_new:,} drawers")
+        if report.kept or report.given_up:
+            note(f"{report.kept:,} events are kept for the next sweep, {report.given_up:,} are let go")
+        _say_left_out(report)
+    if report.interrupted:
+        note("interrupted; what was filed is kept, `castle sweep` goes on")
         return 130
     return PARTIAL if report.incomplete else 0
 
@@ -226,7 +254,7 @@ def _say_messages(report: ConvoReport) -> None:
     _say_left_out(report)
 
 
-def _say_left_out(report: MineReport | ConvoReport) -> None:
+def _say_left_out(report: MineReport | ConvoReport | DrainReport) -> None:
     for text in report.notes:
         note(text)
     ignored = Counter(skip.reason for skip in report.ignored)

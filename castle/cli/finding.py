@@ -270,6 +270,8 @@ def _say_status(found: Status) -> None:
             say(f"{projection.name}: {projection.trouble}")
         elif projection.behind:
             say(f"{projection.name}: {projection.behind:,} drawers behind; `castle mine` catches up")
+    if found.spool_events:
+        say(f"{found.spool_events:,} events of hooks wait; `castle sweep` files what they name")
     if found.places:
         say()
         rows = [(p.wing, p.room, p.current, p.superseded, p.forgotten) for p in found.places]

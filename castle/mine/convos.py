@@ -55,6 +55,7 @@ from castle.store.sessions import (
 )
 
 BATCH_DRAWERS = 500
+BATCH_BYTES = 16_000_000
 EDGE_BYTES = 4096
 
 
@@ -124,6 +125,7 @@ class ConvoMiner:
         self._titles: list[SessionTitle] = []
         self._withdrawn: list[Withdrawn] = []
         self._drawers = 0
+        self._bytes = 0
         self._counts: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self._formats: Counter[str] = Counter()
@@ -199,12 +201,12 @@ class ConvoMiner:
         for event in transcript.read(offset, state):
             if isinstance(event, Checkpoint):
                 reached, kept = event.offset, event.state
-                if self._drawers >= BATCH_DRAWERS:
+                if self._is_full():
                     self._flush(transcript, Reading(transcript.format.name, "", reached, b"", _json(kept)))
                     self._tell("filing", reached, size)
             else:
                 self._take(event, transcript)
-                if self._drawers >= BATCH_DRAWERS and not transcript.format.incremental:
+                if self._is_full() and not transcript.format.incremental:
                     self._flush(transcript, None)
         self._flush(transcript, Reading(transcript.format.name, signature, reached, b"", _json(kept)))
         self._counts["transcripts"] += 1
@@ -238,6 +240,11 @@ class ConvoMiner:
         )
         session.waiting.append(item)
         self._drawers += max(1, len(item.drawers))
+        self._bytes += len(item.content) + sum(len(file.data or b"") for file in item.attachments)
+
+    def _is_full(self) -> bool:
+        """Whether what waits is enough for one transaction."""
+        return self._drawers >= BATCH_DRAWERS or self._bytes >= BATCH_BYTES
 
     def _session(self, id_: str, transcript: Transcript) -> _Session:
         known = self._sessions.get(id_)
@@ -304,7 +311,7 @@ class ConvoMiner:
             session.learned = False
         self._withdrawn.clear()
         self._titles.clear()
-        self._drawers = 0
+        self._drawers = self._bytes = 0
 
     def _placed(self, cx: Any, session: _Session) -> Place:
         wing = self._whereabouts.wing_of(cx, session.place.key, session.info.cwd, session.info.project)
@@ -329,7 +336,7 @@ class ConvoMiner:
             self._counts["drawers_new"] += sum(len(item.drawers) for item in session.waiting)
             self._kinds.update(item.kind for item in session.waiting)
             session.waiting.clear()
-        self._drawers = 0
+        self._drawers = self._bytes = 0
 
     def _reading(self, address: str, format_name: str) -> Reading | None:
         if self._palace is None:

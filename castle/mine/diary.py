@@ -23,13 +23,12 @@ from castle.config import check_name
 from castle.errors import UsageError
 from castle.mine.encodings import SNIFF_BYTES, Binary, sniff
 from castle.mine.layout import layout_of
-from castle.mine.project import TRIES, source_key
+from castle.mine.project import TRIES, index, source_key
 from castle.mine.read import SourceReader, unreadable
 from castle.mine.report import MineReport, Progress
 from castle.mine.rooms import normalize_wing
 from castle.mine.walk import Found, walk
 from castle.records import Skipped
-from castle.store.catchup import catch_up_lexicon
 from castle.store.filing import Filing, NewDrawer, OvertakenError, Place, Version, ensure_source
 from castle.store.palace import Palace
 from castle.store.places import present_name
@@ -78,6 +77,7 @@ class Entries:
 def write(palace: Palace, agent: str, text: str, *, topic: str = GENERAL, wing: str | None = None) -> Entry:
     """File an entry of an agent's diary, by default in the agent's own wing, and return it.
 
+    The indexes are not brought up to date here; every search does so.
     Raises UsageError for a blank or too long text, ConfigError for a name that cannot be one.
     """
     _check(text)
@@ -112,7 +112,6 @@ def write(palace: Palace, agent: str, text: str, *, topic: str = GENERAL, wing: 
         filing.stage(cx, items, name)
         filing.complete(cx, Version(b"", 0, "", NORMALIZER, "utf-8", now, name))
         (entry,) = _entries(cx, name, [id_])
-    catch_up_lexicon(palace)
     return entry
 
 
@@ -163,7 +162,7 @@ def ingest(
         run.consider(entry)
         if progress is not None:
             progress("filing", number, len(found))
-    catch_up_lexicon(palace)
+    index(palace, progress or (lambda *_: None))
     return run.report()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,11 @@ from castle.mine.formats.base import Message, exact_bytes
 from castle.mine.halls import hall_for
 from castle.mine.topics import GENERAL, HEAD_CHARACTERS, memory_type, room_of
 from castle.store.filing import NewDrawer
-from castle.store.sessions import NewAttachment, NewMessage
+from castle.store.sessions import COUNTED_ONLY, NewAttachment, NewMessage
 from castle.text.chunk import chunks
 from castle.text.served import mask_secrets
 from castle.text.wordpiece import count_tokens
 
-COUNTED_ONLY = ("private", "recalled")
-"""Kinds that are counted and never stored."""
 CONTEXT_PIECES = 28
 QUOTED_CHARACTERS = 160
 NAME = "message.md"
@@ -80,8 +79,16 @@ def to_message(
             NewAttachment(legal(a.name), legal(a.media_type), legal(a.ref), a.data)
             for a in message.attachments
         ],
-        metadata=message.metadata,
+        metadata=_legal_values(message.metadata),
     )
+
+
+def _legal_values(metadata: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the same values with every text in them legal."""
+    if not metadata:
+        return metadata
+    values: dict[str, object] = json.loads(legal(json.dumps(metadata, ensure_ascii=False)))
+    return values
 
 
 def _drawers(

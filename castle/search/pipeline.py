@@ -59,11 +59,31 @@ def search(palace: Palace, query: str, scope: Scope, limit: int, options: Option
     if words_after is not None:
         fresh, unseen = recall.unprojected(palace, words_after, query, scope, recall.LEXICAL_LIMIT)
         lists["lexical"] = _merged(fresh, words)
-        if unseen:
-            run.degraded.append(f"{unseen} drawers are not indexed yet and were not searched")
+    hidden = recall.quoted_scope(query, scope)
+    if hidden is not None:
+        quoted, late = _exact_words(palace, run, words_after, query, hidden, limit)
+        lists["lexical"] = _merged(quoted, lists["lexical"])
+        unseen += late
+    if unseen:
+        run.degraded.append(f"{unseen} drawers are not indexed yet and were not searched")
     fused = run.stage("fusion", lambda: _fuse(lists, options))
-    hits = _hits(palace, fused, scope, limit)
+    hits = _hits(palace, fused, [scope] if hidden is None else [scope, hidden], limit)
     return SearchResult(query, hits, tuple(run.reports), unseen, tuple(run.degraded))
+
+
+def _exact_words(
+    palace: Palace, run: _Run, after: int | None, query: str, hidden: Scope, limit: int
+) -> tuple[list[Candidate], int]:
+    """Recall hidden drawers that hold a quoted phrase; also count those that could not be looked at."""
+    unseen = 0
+
+    def work() -> list[Candidate]:
+        nonlocal unseen
+        most = max(recall.LEXICAL_LIMIT, 2 * limit)
+        found, unseen = recall.exact_words(palace, after, query, hidden, most)
+        return found
+
+    return run.stage("exact words", work), unseen
 
 
 def _fuse(lists: Mapping[str, Sequence[Candidate]], options: Options) -> list[Candidate]:
@@ -102,9 +122,13 @@ def _merged(fresh: Sequence[Candidate], indexed: Sequence[Candidate]) -> list[Ca
     return sorted(joined, key=lambda candidate: (-candidate.score, candidate.id))
 
 
-def _hits(palace: Palace, ranked: Sequence[Candidate], scope: Scope, limit: int) -> tuple[Hit, ...]:
+def _hits(
+    palace: Palace, ranked: Sequence[Candidate], scopes: Sequence[Scope], limit: int
+) -> tuple[Hit, ...]:
+    """Turn the best candidates that lie in one of the scopes into hits, with their copies there."""
     with palace.ledger.read() as cx:
-        inside = within(cx, [candidate.id for candidate in ranked], scope)
+        ids = [candidate.id for candidate in ranked]
+        inside = {id_: scope for scope in reversed(scopes) for id_ in within(cx, ids, scope)}
         best: dict[str, Candidate] = {}
         for candidate in ranked:
             if candidate.id in inside:
@@ -112,7 +136,13 @@ def _hits(palace: Palace, ranked: Sequence[Candidate], scope: Scope, limit: int)
             if len(best) == limit:
                 break
         chosen = list(best.values())
-        copies = copies_of(cx, [candidate.sha256 for candidate in chosen], scope)
+        copies = {
+            digest: ids
+            for scope in scopes
+            for digest, ids in copies_of(
+                cx, [candidate.sha256 for candidate in chosen if inside[candidate.id] == scope], scope
+            ).items()
+        }
         found = drawers_by_id(cx, [candidate.id for candidate in chosen])
         where = addresses(cx, list(found))
     return tuple(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from castle.records import Scope
 from castle.search.candidates import Candidate
 from castle.store.lexicon import LexicalMatch, Lexicon
 from castle.store.palace import Palace
-from castle.store.projection import Watermark
-from castle.store.reading import changed_in_scope
+from castle.store.projection import ProjectionUnavailable, Watermark
+from castle.store.reading import changed_in_scope, drawers_by_id, served
+from castle.text.words import phrases, words
 
 DENSE_LIMIT = 100
 LEXICAL_LIMIT = 100
 UNPROJECTED_LIMIT = 2000
+QUOTED_KINDS = ("tool", "thinking")
+"""Hidden kinds that a search finds all the same by the exact words that it quotes."""
 
 
 def dense(palace: Palace, query: str, scope: Scope, limit: int) -> list[Candidate]:
@@ -30,8 +34,46 @@ def lexical(palace: Palace, query: str, scope: Scope, limit: int) -> list[Candid
     return _candidates(palace.lexicon.search(query, scope, limit))
 
 
+def quoted_scope(query: str, scope: Scope) -> Scope | None:
+    """Return the scope in which a query's phrases are looked for among hidden kinds, None for nowhere."""
+    if scope.kinds or not any(words(phrase) for phrase in phrases(query)):
+        return None
+    return replace(scope, kinds=QUOTED_KINDS)
+
+
+def exact_words(
+    palace: Palace, after: int | None, query: str, hidden: Scope, limit: int
+) -> tuple[list[Candidate], int]:
+    """Return the drawers in the hidden scope that hold a phrase of the query, and how many were not looked at.
+
+    ``after`` is the change after which the index of words is late, None when it is not.
+    """
+    found: dict[str, Candidate] = {}
+    unseen = 0
+    try:
+        indexed = palace.lexicon.search(query, hidden, limit, quoted=True)
+        found.update((candidate.id, candidate) for candidate in _candidates(indexed))
+    except ProjectionUnavailable:
+        if after is None:
+            raise
+    if after is not None:
+        fresh, unseen = unprojected(palace, after, query, hidden, limit, quoted=True)
+        found.update((candidate.id, candidate) for candidate in fresh)
+    with palace.ledger.read() as cx:
+        texts = {id_: served(drawer) for id_, drawer in drawers_by_id(cx, list(found)).items()}
+    wanted = [words(phrase) for phrase in phrases(query)]
+    holding = [c for c in found.values() if c.id in texts and _holds(words(texts[c.id]), wanted)]
+    return sorted(holding, key=lambda c: (-c.score, c.id))[:limit], unseen
+
+
+def _holds(text: Sequence[str], wanted: Sequence[Sequence[str]]) -> bool:
+    """Whether one of the runs of words stands in a text; an index that stems finds more than these."""
+    joined = f" {' '.join(text)} "
+    return any(run and f" {' '.join(run)} " in joined for run in wanted)
+
+
 def unprojected(
-    palace: Palace, after: int, query: str, scope: Scope, limit: int
+    palace: Palace, after: int, query: str, scope: Scope, limit: int, *, quoted: bool = False
 ) -> tuple[list[Candidate], int]:
     """Match drawers that changed after ``after`` in the ledger itself, by words.
 
@@ -43,7 +85,7 @@ def unprojected(
         return [], total
     index = Lexicon(None)
     index.apply(rows, Watermark("", rows[-1].seq))
-    return _candidates(index.search(query, scope, limit)), total - len(rows)
+    return _candidates(index.search(query, scope, limit, quoted=quoted)), total - len(rows)
 
 
 def _candidates(matches: Sequence[LexicalMatch]) -> list[Candidate]:

@@ -124,11 +124,11 @@ class Lexicon:
             writer.wait_merging_threads()
             self._index = index
 
-    def search(self, text: str, scope: Scope, limit: int) -> LexicalMatches:
+    def search(self, text: str, scope: Scope, limit: int, *, quoted: bool = False) -> LexicalMatches:
         """Return the drawers in scope that share words with ``text``, best BM25 score first.
 
         Any text is a legal query; one without words matches nothing. Text in quotation marks counts again as
-        a phrase. ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at
+        a phrase; with ``quoted`` only drawers that hold one of these phrases match. ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at
         that time and came back later: the ledger knows.
         """
         matches = LexicalMatches()
@@ -145,10 +145,11 @@ class Lexicon:
                 stems = {stem: stems[stem] for stem in sorted(stems, key=rarity.__getitem__)[:MAX_WORDS]}
             if not stems:
                 return matches
-            exact = [self._analyze(part) for part in phrases(text)]
-            exact = [phrase for phrase in exact if len(phrase) > 1]
+            exact = [phrase for part in phrases(text) if (phrase := self._analyze(part))]
+            if quoted and not exact:
+                return matches
             matches.truncated |= len(exact) > MAX_PHRASES
-            query = self._query(index, list(stems), exact[:MAX_PHRASES], scope)
+            query = self._query(index, list(stems), exact[:MAX_PHRASES], scope, quoted)
             hits = searcher.search(query, limit + _SLACK, False).hits
             documents = [(float(score), searcher.doc(address)) for score, address in hits]
             found = [(score, str(d.get_first("id")), d.get_first("sha256")) for score, d in documents]
@@ -345,6 +346,7 @@ class Lexicon:
         stems: Sequence[str],
         exact: Iterable[list[str]],
         scope: Scope,
+        quoted: bool,
     ) -> tantivy.Query:
         import tantivy
 
@@ -354,10 +356,18 @@ class Lexicon:
             any_of.append((should, query.term_query(schema, "body", stem)))
             title = query.term_query(schema, "title", stem)
             any_of.append((should, query.boost_query(title, TITLE_WEIGHT)))
+        needed: list[tuple[tantivy.Occur, tantivy.Query]] = []
         for phrase in exact:
+            if len(phrase) == 1:
+                needed.append((should, query.term_query(schema, "body", phrase[0])))
+                continue
             whole = query.phrase_query(schema, "body", list(phrase))
+            needed.append((should, whole))
             any_of.append((should, query.boost_query(whole, PHRASE_WEIGHT)))
         clauses = [(tantivy.Occur.Must, query.boolean_query(any_of)), *self._filters(index, scope)]
+        if quoted:
+            one_of = query.const_score_query(query.boolean_query(needed), 0.0)
+            clauses.append((tantivy.Occur.Must, one_of))
         return query.boolean_query(clauses)
 
     def _filters(self, index: tantivy.Index, scope: Scope) -> list[tuple[tantivy.Occur, tantivy.Query]]:

@@ -8,6 +8,7 @@ another text altogether is filed beside it.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,10 @@ from castle.store.session_tables import attachments, blobs, messages, readings, 
 
 KIND = "session"
 NORMALIZER = "session/1"
+COUNTED_ONLY = ("private", "recalled")
+"""Kinds of messages that are counted and never stored."""
+
+_VERSIONED = re.compile(r"(?s)(.*)~([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +204,14 @@ class _Fresh:
 
 def drawer_key(id_: str, version: int) -> str:
     """Return the ``message_id`` of the drawers of one version of a message."""
-    return id_ if version == 1 else f"{id_}~{version}"
+    plain = version == 1 and _VERSIONED.fullmatch(id_) is None
+    return id_ if plain else f"{id_}~{version}"
+
+
+def message_of(key: str) -> tuple[str, int]:
+    """Return the id and the version that a ``drawer_key`` stands for."""
+    match = _VERSIONED.fullmatch(key)
+    return (match[1], int(match[2])) if match else (key, 1)
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from castle.store.palace import Palace
 from castle.store.projection import Projection
 from castle.store.reading import PlaceCount, counts
 from castle.store.schema import sources
+from castle.store.spool import waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,10 @@ class Projected:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a palace holds, and whether everything that makes it searchable is up to date."""
+    """What a palace holds, and whether everything that makes it searchable is up to date.
+
+    ``spool_events`` were noted by hooks and are not filed yet.
+    """
 
     palace: str
     embedder: str
@@ -38,6 +42,7 @@ class Status:
     places: tuple[PlaceCount, ...]
     projections: tuple[Projected, ...]
     ledger_bytes: int
+    spool_events: int
 
 
 def status(palace: Palace) -> Status:
@@ -60,6 +65,7 @@ def status(palace: Palace) -> Status:
             _projected("vectors", palace, lambda: palace.vectors),
         ),
         ledger_bytes=size,
+        spool_events=waiting(palace.root),
     )
 
 

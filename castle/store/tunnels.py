@@ -16,6 +16,8 @@ from sqlalchemy import Row, and_, func, insert, or_, select, update
 
 from castle.errors import NotFoundError, UsageError
 from castle.records import HIDDEN_KINDS
+from castle.store.entity_tables import mentions, registry
+from castle.store.graph_tables import entities
 from castle.store.ledger import Ledger
 from castle.store.places import present_name
 from castle.store.reading import full_id, sealed_spans
@@ -117,12 +119,17 @@ class Tunnels:
         topics_by_wing: Mapping[str, Iterable[str]] | None = None,
         limit: int = MOST,
     ) -> Passages:
-        """Return what leads from wing to wing, of both wings if they are named; ``limit`` for each kind."""
+        """Return what leads from wing to wing, of both wings if they are named; ``limit`` for each kind.
+
+        ``topics_by_wing`` None takes the topics of the registry that drawers of a wing mention.
+        """
         with self._ledger.read() as cx:
             wings = {present_name(cx, wing) for wing in (wing_a, wing_b) if wing is not None}
             made = [t for t in _made(cx) if wings <= {t.source.wing, t.target.wing}]
             rooms = [room for room in _shared_rooms(_rooms(cx)) if wings <= set(room.wings)]
-        topics = [t for t in shared_topics(topics_by_wing or {}) if wings <= set(t.wings)]
+            if topics_by_wing is None:
+                topics_by_wing = topics_of(cx)
+        topics = [t for t in shared_topics(topics_by_wing) if wings <= set(t.wings)]
         total = len(made) + len(rooms) + len(topics)
         return Passages(total, tuple(made[:limit]), tuple(rooms[:limit]), tuple(topics[:limit]))
 
@@ -201,6 +208,24 @@ def shared_topics(topics_by_wing: Mapping[str, Iterable[str]]) -> list[SharedTop
                 wings.setdefault(" ".join(topic.casefold().split()), set()).add(wing)
     shared = [SharedTopic(topic, tuple(sorted(found))) for topic, found in wings.items() if len(found) > 1]
     return sorted(shared, key=lambda topic: (-len(topic.wings), topic.topic))
+
+
+def topics_of(cx: Cx) -> dict[str, set[str]]:
+    """Return the topics of the registry that current drawers mention, by wing."""
+    query = (
+        select(drawers.c.wing, entities.c.name)
+        .select_from(
+            entities.join(registry, registry.c.entity == entities.c.id)
+            .join(mentions, mentions.c.entity == entities.c.id)
+            .join(drawers, drawers.c.rid == mentions.c.drawer)
+        )
+        .where(registry.c.kind == "topic", registry.c.forgotten_at.is_(None), drawers.c.state == "current")
+        .distinct()
+    )
+    topics: dict[str, set[str]] = {}
+    for wing, name in cx.execute(query):
+        topics.setdefault(wing, set()).add(name)
+    return topics
 
 
 def _rooms(cx: Cx) -> Rooms:

@@ -17,6 +17,7 @@ from castle.store.palace import Palace
 from castle.store.projection import ProjectionRow, ProjectionUnavailable
 from castle.store.reading import changed_rows
 from castle.store.schema import drawers, membership, revisions, sources
+from castle.store.session_verify import check_messages
 
 _BATCH = 500
 _SHOWN = 5
@@ -32,6 +33,7 @@ def verify(palace: Palace, progress: Progress | None = None) -> list[Finding]:
         _check("database", lambda: _integrity(palace)),
         _check("drawers", lambda: _drawers(palace, tell)),
         _check("sources", lambda: _sources(palace, tell)),
+        _check("messages", lambda: check_messages(palace, tell)),
         _check("words", lambda: _lexicon(palace, tell)),
         _check("vectors", lambda: _vectors(palace, tell)),
     ]

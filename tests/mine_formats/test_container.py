@@ -21,6 +21,7 @@ def test_formats_that_only_guess_come_last() -> None:
         "claude-code",
         "codex",
         "gemini-cli",
+        "messages",
         "claude-ai",
         "chatgpt",
         "slack",
@@ -29,7 +30,7 @@ def test_formats_that_only_guess_come_last() -> None:
         "aider",
         "plain",
     ]
-    assert [one.certain for one in formats()] == [True] * 9 + [False]
+    assert [one.certain for one in formats()] == [True] * 10 + [False]
 
 
 def test_detect_goes_by_content(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from castle.store.reading import changed_rows, listed, members
 from castle.store.schema import drawers, membership
 from tests.store.filer import chunks, file
 
-
 CURRENT = Scope()
 
 

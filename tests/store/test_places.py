@@ -11,7 +11,6 @@ from castle.store.places import forget, present_name, rename_wing, restore
 from castle.store.reading import changed_rows, counts, full_id, listed, neighbours, one_source
 from tests.store.filer import file
 
-
 CURRENT = Scope()
 
 

@@ -5,6 +5,7 @@ from sqlalchemy import func, select
 
 from castle.errors import NotFoundError, UsageError
 from castle.records import Scope
+from castle.store.entities import Entities
 from castle.store.ledger import Ledger
 from castle.store.palace import Palace
 from castle.store.places import forget, rename_wing
@@ -160,6 +161,16 @@ def test_shared_topics_are_among_what_is_found(ways: Tunnels) -> None:
     topics = {"app": ["Roses"], "home": ["roses"], "site": ["x"]}
     assert [t.wings for t in ways.find(topics_by_wing=topics).topics] == [("app", "home")]
     assert ways.find(wing_a="site", topics_by_wing=topics).topics == ()
+
+
+def test_topics_come_from_the_registry_when_none_are_given(ways: Tunnels, ledger: Ledger) -> None:
+    file(ledger, ["Much about Kubernetes here"], path="k1.md", wing="app", room="ops")
+    file(ledger, ["Kubernetes again"], path="k2.md", wing="site", room="notes")
+    registry = Entities(ledger)
+    registry.add("Kubernetes", "topic")
+    assert [(t.topic, t.wings) for t in ways.find().topics] == [("kubernetes", ("app", "site"))]
+    forget(ledger, source="k2.md", actor="test")
+    assert ways.find().topics == ()
 
 
 def test_traversing_goes_through_shared_wings(ways: Tunnels) -> None:

@@ -42,6 +42,7 @@ from castle.mine.formats.codex import Codex
 from castle.mine.formats.container import Archive, Container, Folder, Single, Unread
 from castle.mine.formats.cursor import Cursor
 from castle.mine.formats.gemini_cli import GeminiCli
+from castle.mine.formats.messages import Messages
 from castle.mine.formats.opencode import OpenCode
 from castle.mine.formats.plain import Plain
 from castle.mine.formats.slack import Slack
@@ -82,6 +83,7 @@ _FORMATS: tuple[Format, ...] = (
     ClaudeCode(),
     Codex(),
     GeminiCli(),
+    Messages(),
     ClaudeAi(),
     ChatGpt(),
     Slack(),

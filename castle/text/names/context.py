@@ -98,6 +98,8 @@ class Doubt:
             return True
         if calendar and (context.before in words.calendar_before or context.tail.lstrip(" .,")[:1].isdigit()):
             return False
+        if words.nouns_capitalised and context.before in words.determiners:
+            return False
         if context.after in words.person_verbs or context.before in words.verbs_before:
             return True
         if calendar or not capital(context.word):

@@ -1,0 +1,5 @@
+"""``python -m castle.hooks`` is ``castle-hook``."""
+
+from castle.hooks import main
+
+main()

@@ -1,0 +1,142 @@
+"""What hosts write to a hook's stdin, read with bounds, and the event that is made of it.
+
+Both hosts send one JSON object with ``session_id``, ``transcript_path``, ``cwd`` and ``hook_event_name`` beside
+what belongs to the event. Nobody's words are taken from it: they stand in the transcript.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import string
+import sys
+import time
+
+MAX_BYTES = 8 << 20
+WAIT_SECONDS = 0.2
+MAX_PATH = 4096
+
+_HEAD = 1 << 16
+_ID = frozenset(string.ascii_letters + string.digits + "_-")
+_MAX_ID = 128
+_SUFFIXES = (".jsonl", ".json")
+_DETAILS = ("source", "reason", "trigger", "stop_hook_active", "turn_id")
+_MAX_DETAIL = 128
+
+
+class Unusable(Exception):
+    """A payload that names no transcript."""
+
+
+def read(descriptor: int, seconds: float = WAIT_SECONDS) -> tuple[bytes, bool]:
+    """Read a payload until its end, ``MAX_BYTES``, or ``seconds`` are over; return it and whether it ended."""
+    if sys.platform == "win32":
+        return _read_in_a_thread(descriptor, seconds)
+    import select
+
+    deadline = time.monotonic() + seconds
+    parts: list[bytes] = []
+    size = 0
+    while size < MAX_BYTES:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return b"".join(parts), False
+        part = os.read(descriptor, min(1 << 16, MAX_BYTES - size))
+        if not part:
+            return b"".join(parts), True
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts), False
+
+
+def _read_in_a_thread(descriptor: int, seconds: float) -> tuple[bytes, bool]:
+    """Read where pipes cannot be waited for; the thread ends with the process."""
+    import threading
+
+    parts: list[bytes] = []
+    ended = threading.Event()
+
+    def pull() -> None:
+        while sum(map(len, parts)) < MAX_BYTES and (part := os.read(descriptor, 1 << 16)):
+            parts.append(part)
+        ended.set()
+
+    threading.Thread(target=pull, daemon=True).start()
+    whole = ended.wait(seconds)
+    data = b"".join(parts)
+    return data[:MAX_BYTES], whole and len(data) < MAX_BYTES
+
+
+def event(hook: str, harness: str, data: bytes, whole: bool) -> dict[str, object]:
+    """Return the event to be spooled; raises Unusable when the payload names no transcript."""
+    fields = _fields(data, whole)
+    found: dict[str, object] = {
+        "v": 1,
+        "at": time.time_ns() // 1000,
+        "hook": hook,
+        "harness": harness,
+        "session": _session(fields.get("session_id")),
+        "transcript": _transcript(fields.get("transcript_path")),
+        "cwd": _text(fields.get("cwd"), MAX_PATH),
+    }
+    for name in _DETAILS:
+        value = fields.get(name)
+        if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_DETAIL):
+            found[name] = value
+    return found
+
+
+def _fields(data: bytes, whole: bool) -> dict[str, object]:
+    # Stray bytes become surrogates, so that a path which is no UTF-8 still names its file.
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    try:
+        loaded = json.loads(text)
+    except (ValueError, RecursionError):
+        loaded = None
+    if isinstance(loaded, dict):
+        return loaded
+    if whole or not text.strip():
+        what = "no JSON object" if text.strip() else "empty"
+        raise Unusable(f"the payload on stdin is {what}, nothing was noted")
+    return _from_the_head(text[:_HEAD])
+
+
+def _from_the_head(text: str) -> dict[str, object]:
+    """Find what is needed at the beginning of a payload whose end did not come.
+
+    A name inside somebody's words cannot be mistaken for a field, because JSON puts a backslash before the
+    quotes there.
+    """
+    import re
+
+    found: dict[str, object] = {}
+    for name in ("session_id", "transcript_path", "cwd"):
+        match = re.search(rf'(?<!\\)"{name}"\s*:\s*("(?:[^"\\]|\\.)*")', text)
+        if match is not None:
+            try:
+                found[name] = json.loads(match[1])
+            except ValueError:
+                continue
+    return found
+
+
+def _session(value: object) -> str:
+    """Return a session's id, "" for anything that could not be one."""
+    if isinstance(value, str) and 0 < len(value) <= _MAX_ID and _ID.issuperset(value):
+        return value
+    return ""
+
+
+def _transcript(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise Unusable("the payload names no transcript, nothing was noted")
+    path = os.path.expanduser(value)  # noqa: PTH111  (pathlib costs a hook several milliseconds)
+    parts = path.replace("\\", "/").split("/")
+    legal = os.path.isabs(path) and path.endswith(_SUFFIXES) and ".." not in parts  # noqa: PTH117
+    if not legal or "\0" in path or len(path) > MAX_PATH:
+        raise Unusable(f"transcript_path {path[:200]!r} is no absolute path of a .jsonl or .json file")
+    return path
+
+
+def _text(value: object, limit: int) -> str:
+    return value if isinstance(value, str) and len(value) <= limit else ""

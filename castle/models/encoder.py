@@ -1,0 +1,111 @@
+"""Runs a graph of ``castle.models.graph`` on ONNX Runtime: one text per run, threads on different texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from castle.models.base import EmbedderIdentity, checked
+from castle.models.graph import INPUT, OUTPUT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MOST_THREADS = 8
+_ERRORS_ONLY = 3
+
+
+class OnnxEmbedder:
+    """What the embedders on ONNX Runtime have in common.
+
+    Every text is a run of its own, so that its vector is the same to the bit whatever it is embedded with;
+    threads work on different texts. A text of more than ``max_tokens`` is read in windows of equal size, and
+    its vector is their mean, weighted by size and normalised. A text without any token, such as the empty
+    one, has the vector that the model gives to no words.
+    """
+
+    identity: EmbedderIdentity
+    max_tokens: int
+
+    def __init__(self, model: bytes, threads: int | None = None) -> None:
+        """``threads`` defaults to CASTLE_THREADS, or to the processors this process may use, at most 8."""
+        self.threads = thread_count() if threads is None else max(1, threads)
+        self._session = _session(model)
+
+    def _tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text without those that begin and end it."""
+        raise NotImplementedError
+
+    def _embed(
+        self, texts: Sequence[str], before: Sequence[int], after: Sequence[int]
+    ) -> NDArray[np.float32]:
+        """Return one unit vector per text, each window of it between the tokens ``before`` and ``after``.
+
+        KeyboardInterrupt passes through as soon as the texts being read are done, one per thread.
+        """
+        import numpy as np
+
+        room = self.max_tokens - len(before) - len(after)
+        windows = [
+            (number, ids) for number, text in enumerate(texts) for ids in _cut(self._tokens(text), room)
+        ]
+        vectors = np.zeros((len(texts), self.identity.dim), dtype=np.float32)
+        # Longest first, so that the threads end together.
+        windows.sort(key=lambda window: -len(window[1]))
+        pieces = self._run([[*before, *ids, *after] for _, ids in windows])
+        for (number, ids), vector in zip(windows, pieces, strict=True):
+            vectors[number] += max(len(ids), 1) * vector
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return checked(vectors, self.identity)
+
+    def _run(self, inputs: list[list[int]]) -> list[NDArray[np.float32]]:
+        """Run the model on each input."""
+        if self.threads == 1 or len(inputs) < 2:
+            return [self._run_one(ids) for ids in inputs]
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="castle-embed")
+        try:
+            return list(pool.map(self._run_one, inputs))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _run_one(self, ids: list[int]) -> NDArray[np.float32]:
+        import numpy as np
+
+        output: NDArray[np.float32] = self._session.run([OUTPUT], {INPUT: np.array(ids, dtype=np.int64)})[0]
+        return output
+
+
+def thread_count() -> int:
+    """Return CASTLE_THREADS, or the number of processors this process may use, at most 8."""
+    named = os.environ.get("CASTLE_THREADS", "")
+    if named.isascii() and named.isdigit() and int(named) > 0:
+        return int(named)
+    if hasattr(os, "sched_getaffinity"):
+        return min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+    return min(_MOST_THREADS, os.cpu_count() or 1)
+
+
+def _cut(ids: list[int], room: int) -> list[list[int]]:
+    """Cut tokens into windows of nearly equal size, at least one."""
+    count = max(1, -(-len(ids) // room))
+    bounds = [len(ids) * number // count for number in range(count + 1)]
+    return [ids[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+
+
+def _session(model: bytes) -> Any:
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()
+    onnxruntime.set_default_logger_severity(_ERRORS_ONLY)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    # The graph is written the way it runs fastest; fusions beyond the basic ones slow it down.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    # A plan of the memory per length of text would be kept for each of hundreds of lengths.
+    options.enable_mem_pattern = False
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,120 @@
+"""The spool of a palace: events that hooks have noted and that wait to be drained.
+
+``events.jsonl`` is what hooks append to. A drainer renames it to ``drain-….jsonl`` before it reads it, so that
+nothing is added to what it works on; a file of that name which is left behind by a crash is drained by the
+next one. Lines that are no event are moved to ``unreadable.jsonl``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = "spool"
+FILE = "events.jsonl"
+UNREADABLE = "unreadable.jsonl"
+LOCK = "drain.lock"
+_PREFIX = "drain-"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the spool: what happened in which session, and the transcript that tells it."""
+
+    line: bytes
+    at: int
+    hook: str
+    harness: str
+    session: str
+    transcript: str
+
+
+def waiting(root: Path) -> int:
+    """Count the events that wait in the spool of the palace at ``root``."""
+    return sum(len(_lines(file)) for file in _files(root / FOLDER, taken_too=True))
+
+
+def take(root: Path) -> tuple[Path, ...]:
+    """Take what hooks have appended out of their reach; return the files to be drained, leftovers too.
+
+    The caller holds the drainer's lock.
+    """
+    folder = root / FOLDER
+    current = folder / FILE
+    if current.is_file():
+        current.rename(folder / f"{_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl")
+    return tuple(_files(folder, taken_too=False))
+
+
+def read(files: Sequence[Path]) -> tuple[list[Event], list[bytes]]:
+    """Return the events in some files in order, and the lines that are none."""
+    events: list[Event] = []
+    unreadable: list[bytes] = []
+    for file in files:
+        for line in _lines(file):
+            found = _event(line)
+            if found is None:
+                unreadable.append(line)
+            else:
+                events.append(found)
+    return events, unreadable
+
+
+def settle(root: Path, files: Sequence[Path], kept: Sequence[Event], unreadable: Sequence[bytes]) -> None:
+    """Put away files that were drained; ``kept`` waits for the next drainer.
+
+    What stays is on disk before what goes is removed; a crash in between leaves events twice, never none.
+    """
+    folder = root / FOLDER
+    if unreadable:
+        with (folder / UNREADABLE).open("ab", opener=_private) as out:
+            out.writelines(line + b"\n" for line in unreadable)
+            out.flush()
+            os.fsync(out.fileno())
+    if kept:
+        target = folder / f"{_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl"
+        draft = target.with_suffix(".tmp")
+        with draft.open("wb", opener=_private) as out:
+            out.writelines(event.line + b"\n" for event in kept)
+            out.flush()
+            os.fsync(out.fileno())
+        draft.replace(target)
+    for file in files:
+        file.unlink()
+
+
+def _files(folder: Path, *, taken_too: bool) -> list[Path]:
+    names = sorted(folder.glob(f"{_PREFIX}*.jsonl"))
+    return [*names, folder / FILE] if taken_too else names
+
+
+def _lines(file: Path) -> list[bytes]:
+    try:
+        return [line for line in file.read_bytes().split(b"\n") if line.strip()]
+    except FileNotFoundError:
+        return []
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        loaded = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(loaded, Mapping):
+        return None
+    at, transcript = loaded.get("at"), loaded.get("transcript")
+    if not isinstance(at, int) or not isinstance(transcript, str) or not transcript or "\0" in transcript:
+        return None
+    names = [loaded.get(key) for key in ("hook", "harness", "session")]
+    hook, harness, session = (name if isinstance(name, str) else "" for name in names)
+    return Event(line, at, hook, harness, session, transcript)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
