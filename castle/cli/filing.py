@@ -181,7 +181,7 @@ def _drain(service: Castle, as_json: bool) -> int:
     if as_json:
         say_json(report)
     else:
-        say(f"{report.events:,} events of hooks named {report.transcripts:,} transcripts")
+        say(f"{report.events:,} hook events, {report.transcripts:,} transcripts named")
         say(f"{report.messages_new:,} messages filed as {report.drawers_new:,} drawers")
         if report.kept or report.given_up:
             note(f"{report.kept:,} events are kept for the next sweep, {report.given_up:,} are let go")

@@ -12,8 +12,8 @@ from castle.cli.output import PARTIAL, note, say, say_json, say_table
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
+    from castle.answers import Found
     from castle.records import Hit, SearchResult
-    from castle.service import Found
     from castle.store.status import Status
 
 
@@ -71,26 +71,40 @@ def search(
 
 def get(
     context: typer.Context,
-    id: Annotated[str, typer.Argument(help="A drawer's id or its beginning; with --source, a path too.")],
+    id: Annotated[
+        str, typer.Argument(help="A drawer's id or its beginning; or what the options below name.")
+    ],
     neighbours: Annotated[
         int, typer.Option("--context", help="Drawers before and after it to show as well.", min=0)
     ] = 0,
-    source: Annotated[bool, typer.Option("--source", help="The whole source it stands in.")] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="The whole source it stands in; its path is an id, too.")
+    ] = False,
     session: Annotated[
         bool, typer.Option("--session", help="The whole session; its id is one, too.")
     ] = False,
+    message: Annotated[
+        bool, typer.Option("--message", help="The message that a transcript gives this id.")
+    ] = False,
+    within: Annotated[
+        str | None,
+        typer.Option("--in", help="With --message: the session it stands in.", metavar="SESSION"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a drawer, its surroundings, its whole source or session, word for word."""
+    """Print a drawer, its surroundings, its whole source or session, or a message, word for word."""
     if session:
         _get_session(context, id, as_json)
         return
     with castle(context) as service:
-        found = service.get_source(id) if source else service.get(id, context=neighbours)
+        if message:
+            found = service.get_message(id, session=within)
+        else:
+            found = service.get_source(id) if source else service.get(id, context=neighbours)
     if as_json:
         say_json(found)
-    elif source:
-        typer.echo("".join(part.text for part in found), nl=False)
+    elif source or message:
+        typer.echo("".join(part.text for part in found), nl=message and not found[-1].text.endswith("\n"))
     else:
         for part in found:
             _say_found(part)
@@ -271,7 +285,7 @@ def _say_status(found: Status) -> None:
         elif projection.behind:
             say(f"{projection.name}: {projection.behind:,} drawers behind; `castle mine` catches up")
     if found.spool_events:
-        say(f"{found.spool_events:,} events of hooks wait; `castle sweep` files what they name")
+        say(f"waiting hook events: {found.spool_events:,}; `castle sweep` files what they name")
     if found.places:
         say()
         rows = [(p.wing, p.room, p.current, p.superseded, p.forgotten) for p in found.places]

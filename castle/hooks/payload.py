@@ -1,7 +1,7 @@
 """What hosts write to a hook's stdin, read with bounds, and the event that is made of it.
 
-Both hosts send one JSON object with ``session_id``, ``transcript_path``, ``cwd`` and ``hook_event_name`` beside
-what belongs to the event. Nobody's words are taken from it: they stand in the transcript.
+Both hosts send one JSON object with ``session_id``, ``transcript_path``, ``cwd`` and ``hook_event_name``
+beside what belongs to the event. Nobody's words are taken from it: they stand in the transcript.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Unusable(Exception):
 
 
 def read(descriptor: int, seconds: float = WAIT_SECONDS) -> tuple[bytes, bool]:
-    """Read a payload until its end, ``MAX_BYTES``, or ``seconds`` are over; return it and whether it ended."""
+    """Read a payload to its end, ``MAX_BYTES``, or for ``seconds``; return it and whether it ended."""
     if sys.platform == "win32":
         return _read_in_a_thread(descriptor, seconds)
     import select

@@ -74,7 +74,7 @@ def _keep_name(folder: str) -> None:
 
 
 def _write(descriptor: int, line: bytes) -> bool:
-    """Write a whole line, on its own even after one that a full disk cut off; tell whether it is the first."""
+    """Write a whole line, apart from one that a full disk cut off; tell whether it is the first."""
     size = os.fstat(descriptor).st_size
     if size and hasattr(os, "pread") and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line

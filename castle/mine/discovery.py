@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from castle.mine.identity import TIMEOUT_SECONDS, _Git, identify
+from castle.mine.identity import TIMEOUT_SECONDS, Git, identify
 from castle.store.entities import Registration
 from castle.text.names.locales import shared
 from castle.text.names.scripts import WORD, capital, fold, script_of
@@ -89,7 +89,7 @@ def manifest_names(root: Path, relatives: Iterable[str]) -> list[str]:
 
 def git_history(root: Path, *, timeout: float = TIMEOUT_SECONDS) -> History:
     """Return who wrote the last 1,000 commits of the repository that ``root`` is in, bots left out."""
-    git = _Git(root, timeout)
+    git = Git(root, timeout)
     output = git.output("log", "-n", str(COMMITS), "--no-show-signature", "--format=%aN%x00%aE", "HEAD", "--")
     if output is None:
         return History(note=git.note)

@@ -49,7 +49,7 @@ def identify(root: Path, *, timeout: float = TIMEOUT_SECONDS) -> Identity:
     """
     root = root.resolve()
     plain = Identity(root, None, None, "", root.name or "root")
-    git = _Git(root, timeout)
+    git = Git(root, timeout)
     common = git.path("rev-parse", "--git-common-dir")
     if common is None:
         return Identity(root, None, None, "", plain.name, git.note)
@@ -60,7 +60,7 @@ def identify(root: Path, *, timeout: float = TIMEOUT_SECONDS) -> Identity:
     return Identity(root, common, commit, _subdir(root, top), name or plain.name, git.note)
 
 
-class _Git:
+class Git:
     """Calls of Git in one directory; the first thing that goes wrong stays in ``note``."""
 
     def __init__(self, root: Path, timeout: float) -> None:
@@ -106,7 +106,7 @@ class _Git:
         self.note = self.note or note
 
 
-def _root_commit(git: _Git) -> str | None:
+def _root_commit(git: Git) -> str | None:
     if git.output("rev-parse", "--is-shallow-repository") == b"true\n":
         git.note = git.note or "a shallow clone: its first commit is not known"
         return None

@@ -14,7 +14,6 @@ _SPACE_MARK = "\u2581"
 _UNKNOWN_PENALTY = 10.0
 _CACHED_WORDS = 50_000
 _CACHED_LENGTH = 64
-_LONGEST_WORD = 4096
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -57,9 +56,7 @@ class UnigramTokenizer:
     def _word(self, word: str) -> list[int]:
         known = self._words.get(word)
         if known is None:
-            # Pieces are short: cutting a huge word in parts changes at most the pieces at the cuts.
-            parts = (word[start : start + _LONGEST_WORD] for start in range(0, len(word), _LONGEST_WORD))
-            known = [number for part in parts for number in self._best(part)]
+            known = self._best(word)
             if len(word) <= _CACHED_LENGTH and len(self._words) < _CACHED_WORDS:
                 self._words[word] = known
         return known

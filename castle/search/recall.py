@@ -44,9 +44,10 @@ def quoted_scope(query: str, scope: Scope) -> Scope | None:
 def exact_words(
     palace: Palace, after: int | None, query: str, hidden: Scope, limit: int
 ) -> tuple[list[Candidate], int]:
-    """Return the drawers in the hidden scope that hold a phrase of the query, and how many were not looked at.
+    """Return the drawers in the hidden scope that hold a phrase of the query.
 
-    ``after`` is the change after which the index of words is late, None when it is not.
+    The second value counts those that were not looked at. ``after`` is the change after which the index of
+    words is late, None when it is not.
     """
     found: dict[str, Candidate] = {}
     unseen = 0

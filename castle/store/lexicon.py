@@ -128,8 +128,9 @@ class Lexicon:
         """Return the drawers in scope that share words with ``text``, best BM25 score first.
 
         Any text is a legal query; one without words matches nothing. Text in quotation marks counts again as
-        a phrase; with ``quoted`` only drawers that hold one of these phrases match. ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at
-        that time and came back later: the ledger knows.
+        a phrase; with ``quoted`` only drawers that hold one of these phrases match. ``scope.source`` is a
+        source key. ``scope.as_of`` may let through drawers that were away at that time and came back later:
+        the ledger knows.
         """
         matches = LexicalMatches()
         text = legal_text(text)

@@ -159,7 +159,7 @@ def _links(matcher: Matcher, rows: Iterable[Any]) -> Iterator[dict[str, object]]
 
 def speaker_entities(matcher: Matcher, speaker: str) -> set[str]:
     """Return the entities that a speaker's name stands for, which needs no evidence but itself."""
-    line = f"{speaker}: "
+    line = f"{speaker}: x"
     return {m.entity for m in matcher.find(line, any_case=True) if (m.start, m.end) == (0, len(speaker))}
 
 

@@ -173,6 +173,13 @@ def drawers_by_id(cx: Connection, ids: Sequence[str]) -> dict[str, Drawer]:
     return found
 
 
+def drawers_of_messages(cx: Connection, source: int, keys: Sequence[str]) -> list[Drawer]:
+    """Return the drawers of messages of one source, in the order they were filed, without forgotten ones."""
+    wanted = and_(drawers.c.source == source, drawers.c.message_id.in_(keys), drawers.c.state != "forgotten")
+    query = select(*_DRAWER_COLUMNS).select_from(_FROM).where(wanted, drawers.c.seq.is_not(None))
+    return [to_drawer(row) for row in cx.execute(query.order_by(drawers.c.rid))]
+
+
 def addresses(cx: Connection, ids: Sequence[str]) -> dict[str, Address]:
     """Return where each drawer stands in the last revision of its source that held it."""
     found: dict[str, Address] = {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, func, select, true
+from sqlalchemy import Connection, and_, func, or_, select, true
 
 from castle.errors import NotFoundError, UsageError
 from castle.records import Drawer
-from castle.store.reading import members, named_source, served
+from castle.store.reading import drawers_of_messages, members, named_source, served
 from castle.store.schema import sources
 from castle.store.session_tables import messages, sessions
 from castle.store.sessions import KIND, drawer_key
@@ -109,6 +109,39 @@ def session_source(cx: Connection, name: str) -> str:
     if named.kind != KIND:
         raise NotFoundError(f"{name} is no session: `castle sessions` shows them")
     return named.key
+
+
+def message_drawers(cx: Connection, id_: str, key: str | None) -> list[Drawer]:
+    """Return the drawers of a message, whole or one slice of it, in the session with this source key.
+
+    Without ``key`` it is looked for everywhere. Raises NotFoundError, or UsageError when several sessions
+    have a message with that id.
+    """
+    named = select(messages, sources.c.key.label("key"), sessions.c.session).select_from(
+        messages.join(sources, sources.c.id == messages.c.source).join(
+            sessions, sessions.c.source == messages.c.source
+        )
+    )
+    wanted = and_(
+        or_(messages.c.whole == id_, messages.c.id == id_),
+        messages.c.current,
+        sources.c.key == key if key is not None else sources.c.forgotten_at.is_(None),
+    )
+    rows = list(cx.execute(named.where(wanted).order_by(messages.c.position)))
+    if not rows:
+        raise NotFoundError(
+            f"no message {id_}: `castle get SESSION --session --json` lists the ids there are"
+        )
+    holding = list(dict.fromkeys(row.session for row in rows))
+    if len({row.key for row in rows}) > 1:
+        raise UsageError(
+            f"{len(holding)} sessions have a message {id_} ({', '.join(holding[:5])}): name one with --in"
+        )
+    keys = [drawer_key(row.id, row.version) for row in rows]
+    found = drawers_of_messages(cx, rows[0].source, keys)
+    if not found:
+        raise NotFoundError(f"message {id_} has no text in the palace: it was forgotten, or only counted")
+    return found
 
 
 def spoken(cx: Connection, key: str) -> list[Spoken]:

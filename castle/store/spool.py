@@ -1,8 +1,8 @@
 """The spool of a palace: events that hooks have noted and that wait to be drained.
 
-``events.jsonl`` is what hooks append to. A drainer renames it to ``drain-….jsonl`` before it reads it, so that
-nothing is added to what it works on; a file of that name which is left behind by a crash is drained by the
-next one. Lines that are no event are moved to ``unreadable.jsonl``.
+``events.jsonl`` is what hooks append to. A drainer renames it to ``drain-….jsonl`` before it reads it, so
+that nothing is added to what it works on; a file of that name which is left behind by a crash is drained by
+the next one. Lines that are no event are moved to ``unreadable.jsonl``.
 """
 
 from __future__ import annotations
@@ -71,17 +71,11 @@ def settle(root: Path, files: Sequence[Path], kept: Sequence[Event], unreadable:
     """
     folder = root / FOLDER
     if unreadable:
-        with (folder / UNREADABLE).open("ab", opener=_private) as out:
-            out.writelines(line + b"\n" for line in unreadable)
-            out.flush()
-            os.fsync(out.fileno())
+        _write(folder / UNREADABLE, unreadable, os.O_APPEND)
     if kept:
         target = folder / f"{_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl"
         draft = target.with_suffix(".tmp")
-        with draft.open("wb", opener=_private) as out:
-            out.writelines(event.line + b"\n" for event in kept)
-            out.flush()
-            os.fsync(out.fileno())
+        _write(draft, [event.line for event in kept], os.O_TRUNC)
         draft.replace(target)
     for file in files:
         file.unlink()
@@ -114,7 +108,9 @@ def _event(line: bytes) -> Event | None:
     return Event(line, at, hook, harness, session, transcript)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
+def _write(path: Path, lines: Sequence[bytes], flag: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0) | flag, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.writelines(line + b"\n" for line in lines)
+        out.flush()
+        os.fsync(out.fileno())

@@ -30,7 +30,7 @@ def test_adding_naming_forgetting_and_bringing_back(run: Run, palace: Path) -> N
     added = run("entities", "add", "Marta Ruiz", "--kind", "person", "--alias", "mruiz", "--alias", "MR")
     assert added.out == "registered: Marta Ruiz, person, also MR, mruiz, mentioned in 1 drawer\n"
     assert run("entities", "alias", "mruiz", "Marta").out.startswith(
-        "registered: Marta Ruiz, person, also MR, Marta"
+        "registered: Marta Ruiz, person, also Marta, MR, mruiz"
     )
     listed = run("entities", "list", "--kind", "person")
     assert "Marta Ruiz" in listed.out and "1.00" in listed.out

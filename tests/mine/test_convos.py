@@ -355,3 +355,26 @@ def test_message_rows_carry_what_the_transcript_says(castle: Castle, tmp_path: P
         ("u0", "", "user", 1777629600000000),
         ("u1", "u0", "assistant", 1777629601000000),
     ]
+
+
+def test_pictures_are_not_gathered_in_memory(
+    castle: Castle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castle.mine.convos.BATCH_BYTES", 1000)
+    source = {"type": "base64", "media_type": "image/png", "data": "QUJD" * 200}
+    picture = [{"type": "text", "text": "look"}, {"type": "image", "source": source}]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("".join(line(n, picture) for n in range(8)), encoding="utf-8")  # type: ignore[arg-type]
+    filed: list[int] = []
+    mine(castle, path, progress=lambda phase, done, total: filed.append(done) if phase == "filing" else None)
+    assert len(filed) == 4
+    assert len(castle.get_session("s1")) == 8
+
+
+def test_surrogates_beside_the_text_stop_nothing(castle: Castle, tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    odd = {"gitBranch": "b\ud83d", "version": "1\x00", "cwd": "/nowhere/\udc80", "sessionId": "s\udfff"}
+    path.write_text(line(0, "harbour", **odd) + line(1, "berth"), encoding="utf-8")
+    report = mine(castle, path)
+    assert (report.messages_new, report.skipped) == (2, ())
+    assert all_ok(castle)

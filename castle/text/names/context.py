@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from castle.text.names.locales import Locale
-from castle.text.names.scripts import LETTER, capital, fold
+from castle.text.names.scripts import LETTER, WORD, capital, fold
 
 _REACH = 60
-_LAST = re.compile(rf"((?:{LETTER}){{1,40}})(\.?,?[ \t\u00a0]{{1,3}}[\"'“„«(*\[]{{0,3}})$")
+_LONGEST = 40
 _FIRST = re.compile(rf"[\"'”“»)*\]]{{0,3}}([ \t\u00a0]{{1,3}})((?:{LETTER}){{1,40}})")
+_BLANKS = " \t\u00a0"
+_QUOTES = "\"'“„«(*["
 _OPENING = " \t\u00a0\"'“„«(*_[>#-"
 _ENDS = frozenset(".!?…:;\n。！？：—|")
 _LINE = re.compile(r"(?:^|\n)[ \t>*_\-\[(#]{0,8}(?:\[?\d[\d:.,/ \-]{0,20}(?:[AaPp][Mm])?\]?[ \t\-]{0,3})?$")
-_SPEAKS = re.compile(
-    r"[*_\])]{0,3} ?(?:\([^)\n]{0,40}\))?[*_]{0,2}[:：](?:[*_]{0,2}[ \t\n]|$|[^\s\w/:])|[*_]{0,3}："
-)
+_SPEAKS = re.compile(r"[*_\])]{0,3} ?(?:\([^)\n]{0,40}\))?[*_]{0,2}(?::[*_]{0,2}[ \t]{1,8}[^\s]|：[^\n])")
 _OWNS = re.compile(r"['’][sS]\b")
 
 
@@ -31,8 +31,18 @@ class Context:
         self.tail = text[end : end + _REACH]
 
     @cached_property
-    def _before(self) -> re.Match[str] | None:
-        return _LAST.search(self.head)
+    def _before(self) -> tuple[str, bool]:
+        """The word before it on the line, and whether a full stop ends that."""
+        left = self.head.rstrip(_QUOTES)
+        bare = left.rstrip(_BLANKS)
+        if len(bare) == len(left):
+            return "", False
+        bare = bare.removesuffix(",")
+        stopped = bare.endswith(".")
+        words = WORD.findall((bare[:-1] if stopped else bare)[-_LONGEST:])
+        if not words or not bare.removesuffix(".").endswith(words[-1]):
+            return "", False
+        return words[-1], stopped
 
     @cached_property
     def _after(self) -> re.Match[str] | None:
@@ -41,7 +51,7 @@ class Context:
     @cached_property
     def shown_before(self) -> str:
         """The word before it on the line, as it is written."""
-        return self._before[1] if self._before else ""
+        return self._before[0]
 
     @cached_property
     def before(self) -> str:
@@ -66,7 +76,7 @@ class Context:
 
     @cached_property
     def speaks(self) -> bool:
-        """Whether it is who speaks: at the start of a line with a colon after it."""
+        """Whether it is who speaks: at the start of a line, with a colon and what is said after it."""
         if not _SPEAKS.match(self.tail):
             return False
         found = _LINE.search(self.head)
@@ -80,7 +90,7 @@ class Context:
     @cached_property
     def addressed(self) -> str:
         """The word before it where only a comma or blanks lie between."""
-        return self.before if self._before is None or "." not in self._before[2] else ""
+        return "" if self._before[1] else self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,8 @@ class Doubt:
             return False
         if context.owns:
             return True
+        if fold(context.word) in self.words.verb_like:
+            return False
         surname = context.shown_after
         known = context.after in self.words.stopwords or context.after in self.words.calendar
         return bool(surname) and capital(surname) and surname[1:].islower() and not known

@@ -26,10 +26,12 @@ SAMPLE = 20
 _PER_TEXT = 5
 _NEARBY = 200
 _DETERMINED = 0.3
+_PLACED = 0.1
 
 _UPPER, _LOWER = letters(True), letters(False)
-_PART = rf"(?:[{_UPPER}]['’])?[{_UPPER}][{_LOWER}][{_UPPER}{_LOWER}\u0300-\u036f]{{0,18}}"
+_PART = rf"(?:[OD]['’])?[{_UPPER}][{_LOWER}][{_UPPER}{_LOWER}\u0300-\u036f]{{0,18}}"
 _VERSION = re.compile(r"[ \-@]?v?\d+\.\d+|[ \-@]v\d+\b")
+_NUMBERED = re.compile(r" #?\d{1,3}\b(?!\.\d)")
 _FILE = re.compile(
     r"\.(?:py|js|ts|tsx|jsx|go|rs|rb|java|sh|toml|json|ya?ml|lock|md|html|css|sql|io|dev)\b|\(\)|/"
 )
@@ -56,6 +58,8 @@ class Sighting:
     shown: Counter[str] = field(default_factory=Counter)
     count: int = 0
     determined: int = 0
+    inside: int = 0
+    placed: int = 0
     places: list[tuple[int, int, int]] = field(default_factory=list)
     signals: Counter[str] = field(default_factory=Counter)
 
@@ -98,8 +102,11 @@ def detect(
     return _capped(found)
 
 
-def classify(signals: Counter[str], count: int) -> tuple[Kind, float]:
-    """Return what signals make of a name that was seen ``count`` times, and how sure that is."""
+def classify(signals: Counter[str], count: int, inside: int) -> tuple[Kind, float]:
+    """Return what signals make of a name that was seen ``count`` times, and how sure that is.
+
+    ``inside`` is how often it stood inside a sentence: what only begins sentences has its capital from that.
+    """
     person = {name: signals[name] * weight for name, weight in _WEIGHTS.items() if signals[name]}
     project = {name: signals[name] * weight for name, weight in _PROJECT_WEIGHTS.items() if signals[name]}
     people, projects = sum(person.values()), sum(project.values())
@@ -107,7 +114,7 @@ def classify(signals: Counter[str], count: int) -> tuple[Kind, float]:
         return "uncertain", min(0.4, count / 50)
     ratio = people / (people + projects)
     if ratio >= 0.7:
-        spoken_of = signals["pronoun"] >= 5 and signals["pronoun"] >= 0.2 * count
+        spoken_of = signals["pronoun"] >= 5 and signals["pronoun"] >= 0.2 * count and inside >= 0.2 * count
         if (len(person) >= 2 and people >= 5) or spoken_of:
             return "person", min(0.99, 0.5 + 0.5 * ratio)
         return "uncertain", 0.4
@@ -124,7 +131,8 @@ def _capped(found: list[Candidate]) -> list[Candidate]:
 
 
 def _judged(sighting: Sighting) -> Candidate:
-    kind, confidence = classify(sighting.signals, sighting.count)
+    inside = 0 if sighting.placed > _PLACED * sighting.count else sighting.inside
+    kind, confidence = classify(sighting.signals, sighting.count, inside)
     name = sighting.shown.most_common(1)[0][0]
     return Candidate(name, kind, confidence, sighting.count, tuple(sorted(sighting.signals)))
 
@@ -133,7 +141,9 @@ def _row() -> re.Pattern[str]:
     """Match one to four capitalised words in a row, particles between them allowed."""
     particles = "|".join(sorted(shared().particles))
     joint = rf"(?:[ \-](?:(?:{particles})[ ]){{0,2}}|[ ][{_UPPER}]\.[ ])"
-    return re.compile(rf"(?<![\w\u0300-\u036f@/\\.#$]){_PART}(?:{joint}{_PART}){{0,3}}(?![\w\u0300-\u036f])")
+    return re.compile(
+        rf"(?<![\w\u0300-\u036f@/\\.#$]){_PART}(?:{joint}{_PART}){{0,3}}(?![\w\u0300-\u036f]|['’]t\b)"
+    )
 
 
 _ROW = _row()
@@ -144,7 +154,7 @@ def _sightings(texts: Sequence[str], words: Locale, sample: int) -> dict[str, Si
     found: dict[str, Sighting] = {}
     small: Counter[str] = Counter()
     for number, text in enumerate(texts):
-        small.update(word for word in WORD.findall(text) if word.islower())
+        small.update(filter(str.islower, WORD.findall(text)))
         for row in _ROW.finditer(text):
             for start, end in _names_in(text, row.start(), row.end(), words):
                 name = text[start:end]
@@ -152,8 +162,12 @@ def _sightings(texts: Sequence[str], words: Locale, sample: int) -> dict[str, Si
                 sighting = found.setdefault(key, Sighting())
                 sighting.shown[name] += 1
                 sighting.see(number, start, end, sample)
-                if Context(text, start, end).before in words.determiners:
-                    sighting.determined += 1
+                context = Context(text, start, end)
+                sighting.inside += not context.initial
+                sighting.placed += context.before in words.place_before
+                sighting.determined += (
+                    context.before in words.determiners or _NUMBERED.match(context.tail) is not None
+                )
     common = Counter[str]()
     for word, count in small.items():
         common[fold(word)] += count

@@ -24,7 +24,8 @@ class Locale:
     ``style`` says how its names are recognised. ``nouns_capitalised``: a capital says nothing of a name.
     ``person_before``: a capitalised word after one of these, inside a sentence, may well be a person.
     ``common_after``: a doubtful word before one of these, at the start of a sentence, is no name.
-    ``calendar_before``: so is a month or weekday after one of these.
+    ``calendar_before``: so is a month or weekday after one of these. ``verb_like``: what is a verb when a
+    name follows it ("Will Marta come"). ``place_before``: a name after one of these is likely a place.
     """
 
     code: str
@@ -47,6 +48,8 @@ class Locale:
     ambiguous: frozenset[str] = frozenset()
     common_after: frozenset[str] = frozenset()
     calendar_before: frozenset[str] = frozenset()
+    verb_like: frozenset[str] = frozenset()
+    place_before: frozenset[str] = frozenset()
     project_before: frozenset[str] = frozenset()
     project_after: frozenset[str] = frozenset()
 

@@ -13,14 +13,24 @@ from dataclasses import dataclass, replace
 from castle.text.names.context import Context, Doubt
 from castle.text.names.locales import locale, merged
 from castle.text.names.near import nearly
-from castle.text.names.scripts import HAN, KANA, KATAKANA, WORD, capital, fold, script_of
+from castle.text.names.scripts import (
+    HAN,
+    KANA,
+    KATAKANA,
+    WORD,
+    capital,
+    fold,
+    occurrences,
+    script_of,
+    word_set,
+)
 
 FUZZY_FROM = 6
 """Letters from which a name is found although one of them is wrong."""
 
 _REMEMBERED = 200_000
 _LONGEST_WORD = 60
-_GAP = re.compile(r"[ \t\u00a0]*\n?[ \t\u00a0]*|[ \t]?[-_'’·/.][ \t]?")
+_GAP = re.compile(r"[ \t]?[-_'’·/.][ \t]?|[ \t\u00a0]{0,2}\n[ \t\u00a0]{0,2}|[ \t\u00a0]{1,3}")
 _UNSPACED = re.compile(f"[{HAN}{KANA}]{{2,}}(?:[・＝][{KATAKANA}]+)*")
 _KATAKANA = re.compile(f"[{KATAKANA}]")
 _ENDINGS = "а у ю я е ы и ой ей ою ею ом ем ём ам ям ах ях ов ев ами ями".split()
@@ -78,11 +88,9 @@ class Matcher:
         ``any_case`` is for queries, in which few people write capitals.
         """
         found: list[Match] = []
-        words = set(WORD.findall(text))
-        dull = self._dull
-        telling = {word for word in words - dull if self._tells(word)}
-        if telling:
-            found += self._spaced(text, telling, any_case)
+        for word in word_set(text) - self._dull:
+            if self._tells(word):
+                found += self._spaced(text, word, any_case)
         if self._unspaced and not text.isascii():
             found += self._in_runs(text)
         found.sort(key=lambda match: (match.start, -match.end, match.entity))
@@ -138,24 +146,22 @@ class Matcher:
                     seen.add(id(pattern))
                     yield pattern
 
-    def _spaced(self, text: str, telling: set[str], any_case: bool) -> Iterator[Match]:
-        tokens = [(found[0], found.start(), found.end()) for found in WORD.finditer(text)]
-        for at, (word, start, _) in enumerate(tokens):
-            if word not in telling:
-                continue
+    def _spaced(self, text: str, word: str, any_case: bool) -> Iterator[Match]:
+        """Find the names that begin with a word of the text."""
+        folded = fold(word)
+        exact = self._first.get(folded, ())
+        near = [] if exact or not (any_case or capital(word)) else list(self._nearly(folded))
+        for start, end in occurrences(word, text):
             if word[:2] in self._syllables:
                 yield from self._syllabic(word, start)
-            folded = fold(word)
-            exact = self._first.get(folded, ())
             for pattern in exact:
-                last = _reaches(text, tokens, at, pattern)
+                last = _reaches(text, end, pattern)
                 if last is not None and self._allowed(text, pattern, word, start, last, any_case):
                     yield Match(pattern.name.entity, start, last, text[start:last])
-            if not exact and (any_case or capital(word)):
-                for pattern in self._nearly(folded):
-                    last = _reaches(text, tokens, at, pattern)
-                    if last is not None:
-                        yield Match(pattern.name.entity, start, last, text[start:last], exact=False)
+            for pattern in near:
+                last = _reaches(text, end, pattern)
+                if last is not None:
+                    yield Match(pattern.name.entity, start, last, text[start:last], exact=False)
 
     def _allowed(self, text: str, pattern: _Pattern, word: str, start: int, end: int, any_case: bool) -> bool:
         name = pattern.name
@@ -231,22 +237,15 @@ def _forms(word: str, name: Name) -> frozenset[str]:
     return frozenset((word, *(stem + fold(ending) for ending in _ENDINGS)))
 
 
-def _reaches(text: str, tokens: Sequence[tuple[str, int, int]], at: int, pattern: _Pattern) -> int | None:
-    """Return where the name ends that begins with word ``at``, None when other words follow."""
-    end = tokens[at][2]
+def _reaches(text: str, end: int, pattern: _Pattern) -> int | None:
+    """Return where a name ends whose first word ends at ``end``, None when other words follow."""
     for forms in pattern.forms[1:]:
-        at += 1
-        if at == len(tokens):
+        gap = _GAP.match(text, end)
+        word = WORD.match(text, gap.end()) if gap is not None and gap.end() > end else None
+        if word is None or fold(word[0]) not in forms:
             return None
-        word, start, stop = tokens[at]
-        if not _joined(text[end:start]) or fold(word) not in forms:
-            return None
-        end = stop
+        end = word.end()
     return end
-
-
-def _joined(gap: str) -> bool:
-    return len(gap) <= 3 and _GAP.fullmatch(gap) is not None
 
 
 def _is_code(context: Context) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
@@ -15,8 +16,10 @@ _MARKS = (
     "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u200c\u200d"
 )
 LETTER = rf"[^\W_]|[{_MARKS}]"
-WORD = re.compile(rf"(?:{LETTER})+")
+WORD = re.compile(rf"(?:[^\W_]++|[{_MARKS}]++)++")
 """One word: letters, digits and the marks on them; ``_``, hyphens and apostrophes separate words."""
+
+_BREAKS = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
 KANA = "\u3041-\u3096\u30a1-\u30fa\u30fc\uff66-\uff9f"
@@ -26,6 +29,21 @@ HANGUL = "\uac00-\ud7a3"
 _HANGUL = re.compile(f"[{HANGUL}]")
 _KANA = re.compile(f"[{KANA}]")
 _HAN = re.compile(f"[{HAN}]")
+
+
+def word_set(text: str) -> set[str]:
+    """Return the different words of a text."""
+    return set(text.translate(_BREAKS).split() if text.isascii() else WORD.findall(text))
+
+
+def occurrences(word: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a word stands in a text on its own."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (WORD.match(text, end) or (start and WORD.match(text, start - 1))):
+            yield start, end
+        start = text.find(word, end)
 
 
 def script_of(word: str) -> Script:

@@ -19,6 +19,7 @@ _SPEAKER = r"(?:^|\n)[ \t>*\-\[]{0,6}"
 _COLON = r"[*\]]{0,3}[ ]?[:：]"
 _DEVANAGARI = "\u0900-\u0963\u0971-\u097f"
 _TITLED, _TOLD, _SPOKEN = "title", "verb", "dialogue"
+_COUNTED = 100
 _WEIGHTS = {_TITLED: 4, _TOLD: 2, _SPOKEN: 3}
 
 
@@ -29,18 +30,23 @@ def detect_unspaced(texts: Sequence[str], words: Locale) -> list[Candidate]:
         if not text.isascii():
             for name, signal in _signals(text, words):
                 signals.setdefault(name, Counter())[signal] += 1
+    scored = sorted(((_score(seen), name) for name, seen in signals.items()), reverse=True)
     found = []
-    for name, seen in signals.items():
+    for score, name in scored[:_COUNTED]:
+        seen = signals[name]
+        if score < 5 or (len(seen) < 2 and not seen[_TITLED]):
+            continue
+        if name in words.ambiguous and seen[_TITLED] < 2:
+            continue
         count = sum(text.count(name) for text in texts)
-        score = sum(_WEIGHTS[signal] * number for signal, number in seen.items())
-        if count < MIN_OCCURRENCES or score < 5 or (len(seen) < 2 and not seen[_TITLED]):
-            continue
-        ambiguous = name in words.ambiguous
-        if ambiguous and seen[_TITLED] < 2:
-            continue
-        confidence = min(0.95, 0.6 + 0.02 * score + 0.1 * len(seen))
-        found.append(Candidate(name, "person", confidence, count, tuple(sorted(seen))))
+        if count >= MIN_OCCURRENCES:
+            confidence = min(0.95, 0.6 + 0.02 * score + 0.1 * len(seen))
+            found.append(Candidate(name, "person", confidence, count, tuple(sorted(seen))))
     return found
+
+
+def _score(seen: Counter[str]) -> int:
+    return sum(_WEIGHTS[signal] * number for signal, number in seen.items())
 
 
 def _signals(text: str, words: Locale) -> Iterator[tuple[str, str]]:

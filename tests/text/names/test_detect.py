@@ -71,6 +71,13 @@ def test_a_common_word_or_a_technology_is_no_name() -> None:
     assert detect(["Python said. Hi Python. Python told her. Python asked him."]) == []
 
 
+def test_what_only_begins_sentences_is_no_name() -> None:
+    assert people("Blimey, he did it. Blimey! She won. Blimey, they saw him. " * 5) == []
+    assert people("He saw Toby. She fed Toby, and he walked Toby. They like Toby. He left Toby. " * 2) == [
+        "Toby"
+    ]
+
+
 def test_two_mentions_are_not_enough() -> None:
     assert detect(["Marta said she likes it. Hi Marta!"]) == []
 
@@ -99,6 +106,8 @@ def test_at_most_fifteen_people_are_returned() -> None:
         ({"verb": 2, "address": 1}, 3, "person", 0.99),
         ({"pronoun": 5}, 10, "person", 0.99),
         ({"pronoun": 5}, 100, "uncertain", 0.4),
+        ({"pronoun": 20}, 20, "person", 0.99),
+        ({"pronoun": 20, "inside": 3}, 20, "uncertain", 0.4),
         ({"verb": 1}, 3, "uncertain", 0.4),
         ({"verb": 3, "pronoun": 3, "version": 2}, 9, "uncertain", 0.5),
         ({"verb": 3, "pronoun": 4, "version": 2}, 9, "person", 0.85),
@@ -109,7 +118,8 @@ def test_at_most_fifteen_people_are_returned() -> None:
     ],
 )
 def test_scores(signals: dict[str, int], count: int, kind: str, confidence: float) -> None:
-    found = classify(Counter(signals), count)
+    inside = signals.pop("inside", count)
+    found = classify(Counter(signals), count, inside)
     assert found[0] == kind
     assert found[1] == pytest.approx(confidence)
 

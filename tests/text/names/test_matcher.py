@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from castle.text.names.locales import ambiguous_words
 from castle.text.names.matcher import Matcher, Name
 from castle.text.names.near import nearly
-from castle.text.names.scripts import WORD, fold
+from castle.text.names.scripts import WORD, fold, word_set
 
 
 def matcher(*names: str, codes: tuple[str, ...] = ("en",), person: bool = True) -> Matcher:
@@ -28,6 +28,7 @@ def found(text: str, *names: str, codes: tuple[str, ...] = ("en",), person: bool
         ("I told Will about it", ["Will"]),
         ("Thanks, Will!", ["Will"]),
         ("Will: I am late", ["Will"]),
+        ("Will:\nI am late", []),
         ("on monday Will's car broke", ["Will"]),
         ("yesterday Grace came by", ["Grace"]),
         ("Grace Hopper wrote the compiler", ["Grace"]),
@@ -36,6 +37,7 @@ def found(text: str, *names: str, codes: tuple[str, ...] = ("en",), person: bool
         ("May said no", ["May"]),
         ("Will you come", []),
         ("Will the tests pass?", []),
+        ("Will Marta come?", []),
         ("It will rain", []),
         ("The Will of the people", []),
         ("by the grace of God", []),
@@ -196,3 +198,8 @@ def test_any_name_is_found_in_itself_or_not_looked_for(name: str) -> None:
 def test_the_index_of_slips_finds_what_comparing_finds(name: str, written: str) -> None:
     texts = [m.exact for m in Matcher([Name("x", name.capitalize(), True)]).find(written.capitalize())]
     assert texts == ([True] if name == written else [False] if nearly(name, written) else [])
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_the_quick_way_to_the_words_of_ascii_text_is_right(text: str) -> None:
+    assert word_set(text) == set(WORD.findall(text))

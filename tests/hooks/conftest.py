@@ -1,0 +1,90 @@
+"""Payloads as the hosts document them, and a transcript for them to name.
+
+Claude Code: https://code.claude.com/docs/en/hooks; Codex: the schemas in codex-rs/hooks/schema/generated of
+openai/codex. Both as of May 2026.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SESSION = "4f0c1a2b-7d3e-4c55-9a68-2f1e0d9c8b7a"
+SECRET = "words of somebody"
+
+CLAUDE_CODE: Mapping[str, Mapping[str, object]] = {
+    "session-start": {"hook_event_name": "SessionStart", "source": "startup", "model": "claude-opus-4-6"},
+    "user-prompt-submit": {"hook_event_name": "UserPromptSubmit", "prompt": SECRET},
+    "stop": {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": SECRET},
+    "precompact": {"hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": ""},
+    "session-end": {"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"},
+}
+CODEX: Mapping[str, Mapping[str, object]] = {
+    "session-start": {"hook_event_name": "SessionStart", "source": "startup"},
+    "user-prompt-submit": {"hook_event_name": "UserPromptSubmit", "turn_id": "t1", "prompt": SECRET},
+    "stop": {
+        "hook_event_name": "Stop",
+        "turn_id": "t1",
+        "stop_hook_active": False,
+        "last_assistant_message": SECRET,
+    },
+    "precompact": {"hook_event_name": "PreCompact", "turn_id": "t1", "trigger": "manual"},
+}
+
+
+def payload(harness: str, hook: str, transcript: str, **more: object) -> dict[str, object]:
+    """What a host sends for an event."""
+    own = (CLAUDE_CODE if harness == "claude-code" else CODEX)[hook]
+    common: dict[str, object] = {"session_id": SESSION, "transcript_path": transcript, "cwd": "/nowhere/shop"}
+    if harness == "codex":
+        common["model"] = "gpt-5"
+    if hook != "precompact":
+        common["permission_mode"] = "default"
+    return {**common, **own, **more}
+
+
+def events(palace: Path) -> list[dict[str, Any]]:
+    """The events in a palace's spool."""
+    file = palace / "spool" / "events.jsonl"
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
+
+
+def hook(palace: Path, data: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the program as a host does."""
+    command = [sys.executable, "-m", "castle.hooks", "--palace", str(palace), *arguments]
+    return subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A palace's directory, with nothing in it yet."""
+    root = tmp_path / "palace"
+    root.mkdir(mode=0o700)
+    return root
+
+
+@pytest.fixture
+def note(place: Path) -> Callable[..., bool]:
+    """Run a hook in this process."""
+    from castle.hooks import run
+
+    def call(data: bytes | dict[str, object], hook: str = "stop", harness: str = "claude-code") -> bool:
+        raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+        path = place.parent / "stdin"
+        path.write_bytes(raw)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return run(hook, harness, str(place), descriptor=descriptor)
+        finally:
+            os.close(descriptor)
+
+    return call

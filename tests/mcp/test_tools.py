@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent, Tool
+
+from castle import Castle
+from castle.mcp.budget import BUDGET, size
+from castle.mcp.server import INSTRUCTIONS, build
+from castle.store.graph import Graph
+from tests.mcp.conftest import Ask, asking
+from tests.mine.conftest import write
+
+NAMES = {
+    "castle_search": Castle.search,
+    "castle_get_drawer": Castle.get,
+    "castle_list_drawers": Castle.list_drawers,
+    "castle_list_wings": None,
+    "castle_list_rooms": None,
+    "castle_list_sessions": Castle.sessions,
+    "castle_kg_query": Graph.query,
+    "castle_status": Castle.status,
+}
+
+
+def listed() -> list[Tool]:
+    async def ask() -> list[Tool]:
+        async with Client(build("/nowhere")) as client:
+            return (await client.list_tools()).tools
+
+    return anyio.run(ask)
+
+
+def content(answer: CallToolResult) -> Any:
+    assert not answer.is_error, answer.content
+    return answer.structured_content
+
+
+def said(answer: CallToolResult) -> str:
+    assert answer.is_error
+    (block,) = answer.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def test_the_tools_are_listed_read_only_and_short() -> None:
+    tools = listed()
+    assert [tool.name for tool in tools] == sorted(NAMES, key=[t.name for t in tools].index)
+    assert {tool.name for tool in tools} == set(NAMES)
+    assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools) < 12_000
+    for tool in tools:
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.destructive_hint
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema is not None
+        assert tool.description
+
+
+def test_parameters_have_the_names_and_defaults_of_the_service() -> None:
+    for tool in listed():
+        method = NAMES[tool.name]
+        if method is None:
+            continue
+        wanted = dict(inspect.signature(method).parameters)
+        wanted.pop("self")
+        offered = tool.input_schema.get("properties", {})
+        assert set(offered) == set(wanted), tool.name
+        for name, parameter in wanted.items():
+            default = offered[name].get("default")
+            if parameter.default is inspect.Parameter.empty:
+                assert name in tool.input_schema["required"]
+            elif not (tool.name == "castle_kg_query" and name == "limit"):
+                assert (default or None) == (parameter.default or None), f"{tool.name} {name}"
+
+
+def test_the_server_says_who_it_is_and_how_to_use_it() -> None:
+    async def ask() -> tuple[str | None, str | None]:
+        async with Client(build("/nowhere"), mode="legacy") as client:
+            return client.server_info.name if client.server_info else None, client.instructions
+
+    name, instructions = anyio.run(ask)
+    assert name == "cognitive-castle"
+    assert instructions == INSTRUCTIONS
+    assert len(INSTRUCTIONS) < 1500
+    named = {word.strip("`.,") for word in INSTRUCTIONS.split() if word.startswith("castle_")}
+    assert named <= set(NAMES)
+
+
+def test_a_search_quotes_what_it_finds_with_its_source(ask: Ask) -> None:
+    answer = ask("castle_search", query="we chose GraphQL in May", limit=2)
+    found = content(answer)
+    (hit,) = (hit for hit in found["hits"] if hit["source"].endswith("README.md"))
+    assert hit["text"].startswith('<castle-recall v="1">\n')
+    assert hit["text"].endswith("\n</castle-recall>")
+    assert "We chose GraphQL in May." in hit["text"]
+    assert (hit["wing"], hit["lines"]) == ("garden_shop", "1-7")
+    assert hit["authored_at"].endswith("+00:00")
+    assert found["total"] == len(found["hits"]) == 2
+    (block,) = answer.content
+    assert isinstance(block, TextContent)
+    assert json.loads(block.text) == found
+
+
+def test_recalled_text_cannot_end_its_quotation(ask: Ask) -> None:
+    hits = content(ask("castle_search", query="lantern ignore what came before", source="docs/notes.md"))[
+        "hits"
+    ]
+    assert any("ignore what came before" in hit["text"] for hit in hits)
+    assert all(hit["text"].count("</castle-recall>") == 1 for hit in hits)
+    assert any("<\\/castle-recall>" in hit["text"] for hit in hits)
+
+
+def test_a_search_is_limited_by_what_is_given(ask: Ask) -> None:
+    assert content(ask("castle_search", query="the", wing="nowhere"))["total"] == 0
+    hits = content(ask("castle_search", query="workers", room="documentation", wing="garden_shop"))["hits"]
+    assert {hit["room"] for hit in hits} == {"documentation"}
+    everything = content(ask("castle_search", query="workers", wing=None, room="", kinds=[]))
+    assert everything["total"] > len(hits) - 1
+    roles = content(ask("castle_search", query="harbour berth3", role="assistant"))["hits"]
+    assert {hit["role"] for hit in roles} == {"assistant"}
+
+
+def test_an_id_from_an_answer_is_taken_by_other_tools(ask: Ask) -> None:
+    hit = content(ask("castle_search", query="GraphQL rose2", source="docs/long.md", limit=1))["hits"][0]
+    got = content(ask("castle_get_drawer", id=hit["id"][:12]))
+    assert got["total"] == 1
+    assert got["drawers"][0]["text"] == hit["text"]
+    around = content(ask("castle_get_drawer", id=hit["id"], context=5))
+    assert around["total"] > 1
+    starts = [int(drawer["lines"].split("-")[0]) for drawer in around["drawers"]]
+    assert starts == sorted(starts)
+    for source in (hit["id"], hit["source"]):
+        assert content(ask("castle_list_drawers", source=source))["total"] == around["total"]
+
+
+def test_pages_follow_each_other(ask: Ask, root: Path) -> None:
+    with Castle(root) as castle:
+        drawers = castle.list_drawers(limit=100).drawers
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = content(ask("castle_list_drawers", limit=3, offset=offset))
+        assert page["total"] == len(drawers)
+        seen += [drawer["id"] for drawer in page["drawers"]]
+        offset = page.get("next_offset")
+    assert seen == [drawer.id for drawer in drawers]
+
+
+def test_wings_rooms_and_status_count_alike(ask: Ask, root: Path) -> None:
+    wings = content(ask("castle_list_wings"))
+    rooms = content(ask("castle_list_rooms"))
+    status = content(ask("castle_status"))
+    assert status["wings"] == wings["total"] == len(wings["places"])
+    assert status["rooms"] == rooms["total"] == len(rooms["places"])
+    assert status["drawers"] == sum(place["drawers"] for place in wings["places"])
+    shop = content(ask("castle_list_rooms", wing="garden_shop"))
+    assert {place["room"] for place in shop["places"]} >= {"backend", "documentation"}
+    second = content(ask("castle_list_rooms", limit=1, offset=1))
+    assert second["places"] == rooms["places"][1:2]
+    assert status["palace"] == str(root)
+    assert {index["name"] for index in status["indexes"]} == {"words", "vectors"}
+    assert status["spool_events"] == 0
+
+
+def test_sessions_are_listed_and_their_drawers(ask: Ask) -> None:
+    page = content(ask("castle_list_sessions"))
+    assert page["total"] == 1
+    session = page["sessions"][0]
+    assert (session["session"], session["messages"]) == ("s1", 6)
+    assert session["started_at"].endswith("+00:00")
+    assert content(ask("castle_list_drawers", source=session["source"]))["total"] == 6
+
+
+def test_the_graph_is_asked(ask: Ask) -> None:
+    found = content(ask("castle_kg_query", entity="Shop"))
+    assert found["total"] == 2
+    facts = {fact["object"]: fact for fact in found["facts"]}
+    assert facts["GraphQL"]["valid_from"].startswith("2026-05-01T00:00:00")
+    assert content(ask("castle_get_drawer", id=facts["GraphQL"]["drawers"][0]))["total"] == 1
+    assert content(ask("castle_kg_query", entity="shop", as_of="2026-04-01"))["total"] == 1
+    assert content(ask("castle_kg_query", entity="shop", direction="incoming"))["total"] == 0
+    first = content(ask("castle_kg_query", entity="shop", limit=1))
+    assert (len(first["facts"]), first["next_offset"]) == (1, 1)
+
+
+def test_errors_of_the_palace_are_one_line(ask: Ask, tmp_path: Path) -> None:
+    assert said(ask("castle_get_drawer", id="abcdef012345")).startswith("no drawer abcdef012345: ")
+    assert "the query is empty" in said(ask("castle_search", query=" "))
+    assert "since" in said(ask("castle_search", query="x", since="yesterday"))
+    assert "nobody" in said(ask("castle_kg_query", entity="nobody"))
+    missing = asking(tmp_path / "nowhere")
+    for tool, arguments in (
+        ("castle_search", {"query": "x"}),
+        ("castle_status", {}),
+        ("castle_list_wings", {}),
+    ):
+        text = said(missing(tool, **arguments))
+        assert text.startswith("no palace at ")
+        assert "\n" not in text
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_palace_that_comes_or_changes_while_the_server_runs_is_seen(tmp_path: Path) -> None:
+    from castle.mcp.tools import Tools
+
+    tools = Tools(str(tmp_path / "late"))
+
+    def count() -> int:
+        with tools._asked() as castle:
+            return castle.list_drawers().total
+
+    with pytest.raises(Exception, match="no palace at"):
+        count()
+    for words in ("first", "second"):
+        project = tmp_path / words
+        write(project, {f"{n}.md": f"{words} {n}" for n in range(len(words))})
+        with Castle(tmp_path / words / "palace", embedder="fake") as castle:
+            castle.mine_project(project)
+        if (tmp_path / "late").exists():
+            (tmp_path / "late").rename(tmp_path / "gone")
+        (project / "palace").rename(tmp_path / "late")
+        assert count() == len(words)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        (
+            "castle_search",
+            {"query": "x", "limitt": 3},
+            "no parameter 'limitt': did you mean limit? it takes query",
+        ),
+        ("castle_search", {"query": "x", "max_results": 3}, "did you mean limit?"),
+        ("castle_get_drawer", {"drawer_id": "abcdef"}, "did you mean id?"),
+        ("castle_status", {"zzz": 1}, "no parameter 'zzz': it takes none"),
+        ("castle_search", {}, "query: field required"),
+        ("castle_search", {"query": "x", "limit": "many"}, "limit: input should be a valid integer"),
+        ("castle_search", {"query": "x", "limit": 101}, "less than or equal to 100, not 101"),
+        ("castle_search", {"query": "x", "wing": ["a"]}, "wing: input should be a valid string"),
+        ("castle_kg_query", {"entity": "x", "direction": "up"}, "direction: input should be 'outgoing'"),
+        ("castle_serch", {"query": "x"}, "no tool 'castle_serch': did you mean castle_search?"),
+    ],
+)
+def test_what_does_not_fit_a_tool_is_refused(
+    tmp_path: Path, tool: str, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(BaseException) as refused:
+        asking(tmp_path)(tool, **arguments)
+    error = refused.value
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, MCPError)
+    assert error.code == -32602
+    assert message in error.message
+    assert "\n" not in error.message
+
+
+def test_an_accident_in_a_tool_tells_the_client_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("a secret")
+
+    monkeypatch.setattr(Castle, "status", broken)
+    assert said(asking(root)("castle_status")) == "Error executing tool castle_status"
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Path:
+    """A palace with drawers as large as they get, and long paths."""
+    project = tmp_path / ("deep-" * 20) / "crowd"
+    files = {
+        f"{'folder-' * 8}{n}/{'name-' * 8}{n}.md": "\n\n".join(
+            " ".join(f'{n}界{m}😀"{i}\\' for i in range(90)) for m in range(6)
+        )
+        for n in range(8)
+    }
+    write(project, files)
+    with Castle(tmp_path / "palace", embedder="fake") as castle:
+        castle.mine_project(project)
+    return tmp_path / "palace"
+
+
+def test_every_answer_keeps_to_its_bytes_and_says_what_it_leaves_out(crowded: Path) -> None:
+    ask = asking(crowded)
+    found = ask("castle_search", query="3界4", limit=100)
+    assert size(found) <= BUDGET
+    hits = content(found)["hits"]
+    assert content(found)["total"] == len(hits) + content(found).get("left_out", 0)
+    assert content(found)["left_out"] > 0
+    assert any("castle_get_drawer" in hit.get("cut", "") for hit in hits)
+
+    got = ask("castle_get_drawer", id=hits[0]["id"], context=100)
+    assert size(got) <= BUDGET
+    drawers = content(got)["drawers"]
+    assert hits[0]["id"] in [drawer["id"] for drawer in drawers]
+    assert content(got)["total"] == len(drawers) + content(got).get("left_out", 0)
+
+    alone = ask("castle_get_drawer", id=hits[0]["id"])
+    assert size(alone) <= BUDGET
+    assert "cut" not in content(alone)["drawers"][0]
+    with Castle(crowded) as castle:
+        exact = castle.get(hits[0]["id"])[0].text
+    assert content(alone)["drawers"][0]["text"] == f'<castle-recall v="1">\n{exact}\n</castle-recall>'
+
+
+def test_a_list_that_has_no_room_goes_on_at_next_offset(crowded: Path) -> None:
+    ask = asking(crowded)
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        answer = ask("castle_list_drawers", limit=100, offset=offset)
+        assert size(answer) <= BUDGET
+        page = content(answer)
+        assert page["drawers"]
+        seen += [drawer["id"] for drawer in page["drawers"]]
+        offset = page.get("next_offset")
+    assert len(seen) == len(set(seen)) == page["total"]
+
+
+def test_calls_at_once_are_all_answered(root: Path) -> None:
+    async def ask() -> list[CallToolResult]:
+        found: list[CallToolResult] = []
+        async with Client(build(str(root))) as client, anyio.create_task_group() as group:
+
+            async def one(call: Callable[[], Any]) -> None:
+                found.append(await call())
+
+            for _ in range(4):
+                group.start_soon(one, lambda: client.call_tool("castle_search", {"query": "GraphQL"}))
+                group.start_soon(one, lambda: client.call_tool("castle_list_wings", {}))
+        return found
+
+    answers = anyio.run(ask)
+    assert len(answers) == 8
+    assert not any(answer.is_error for answer in answers)
