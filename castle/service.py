@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Extract = Literal["exchange", "general"]
 Report = TypeVar("Report", "MineReport", "ConvoReport")
 DEFAULT_LIMIT = 5
-REFRESH_SECONDS = 1.0
+REFRESH_SECONDS = 5.0
 
 
 class Castle:
@@ -483,7 +483,7 @@ class Castle:
         return replace(report, notes=(*report.notes, *notes))
 
     def _refresh(self) -> None:
-        """Spend a second on the indexes after a change; whatever remains is done by the next search."""
+        """Spend a few seconds on the indexes after a change; whatever remains is done by the next search."""
         from castle.store.catchup import refresh
 
         refresh(self._palace(), REFRESH_SECONDS)

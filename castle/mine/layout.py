@@ -90,7 +90,8 @@ def plan(path: Path) -> Plan:
         raise UsageError(f"{path} is a file: `castle mine {path}` files it, `castle init` wants a directory")
     config = load_project(root)
     identity = identify(root)
-    files = [found for found in walk(root) if isinstance(found, Found)]
+    patterns = config.ignore if config else ()
+    files = [found for found in walk(root, patterns=patterns) if isinstance(found, Found)]
     size = sum(found.size for found in files)
     return Plan(
         root,

@@ -17,7 +17,7 @@ Lists = Mapping[str, Sequence[Candidate]]
 def reciprocal_ranks(lists: Lists, weights: Mapping[str, float], k: float = 60.0) -> list[Candidate]:
     """Fuse by rank: the sum over lists of weight / (k + rank), ranks from 1; a list without weight counts 0.
 
-    Sorted by descending score, ties by id.
+    Sorted by descending score; ties go to more matched words, then by id.
     """
     parts = {
         name: [weights.get(name, 0.0) / (k + rank) for rank in range(1, len(members) + 1)]
@@ -29,7 +29,7 @@ def reciprocal_ranks(lists: Lists, weights: Mapping[str, float], k: float = 60.0
 def calibrated_scores(lists: Lists, weights: Mapping[str, float]) -> list[Candidate]:
     """Fuse by score: each list is scaled to [0, 1] by its extremes, absence counts 0, the mean is weighted.
 
-    Sorted by descending score in [0, 1], ties by id.
+    Sorted by descending score in [0, 1]; ties go to more matched words, then by id.
     """
     total = sum(weights.get(name, 0.0) for name, members in lists.items() if members) or 1.0
     parts: dict[str, list[float]] = {}
@@ -52,5 +52,5 @@ def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidat
             stages.setdefault(member.id, {})[name] = StageScore(rank, member.score)
             matched[member.id] = tuple(dict.fromkeys((*matched.get(member.id, ()), *member.matched)))
             hashes[member.id] = member.sha256
-    ranked = sorted(scores, key=lambda id_: (-scores[id_], id_))
+    ranked = sorted(scores, key=lambda id_: (-scores[id_], -len(matched[id_]), id_))
     return [Candidate(id_, hashes[id_], scores[id_], stages[id_], matched[id_]) for id_ in ranked]

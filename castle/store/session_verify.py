@@ -111,8 +111,10 @@ def _missing(cx: Connection) -> Iterator[str]:
     query = select(messages.c.source, messages.c.id, messages.c.version).where(_SPOKEN, messages.c.current)
     rows = cx.execute(query.order_by(messages.c.source, messages.c.id, messages.c.version))
     for source, of_source in groupby(rows, lambda row: row.source):
-        held = select(drawers.c.message_id).distinct().where(
-            drawers.c.source == source, drawers.c.seq.is_not(None)
+        held = (
+            select(drawers.c.message_id)
+            .distinct()
+            .where(drawers.c.source == source, drawers.c.seq.is_not(None))
         )
         keys = set(cx.execute(held).scalars())
         for row in of_source:

@@ -278,7 +278,7 @@ def crowded(tmp_path: Path) -> Path:
     project = tmp_path / ("deep-" * 20) / "crowd"
     files = {
         f"{'folder-' * 8}{n}/{'name-' * 8}{n}.md": "\n\n".join(
-            " ".join(f'{n}界{m}😀"{i}\\' for i in range(90)) for m in range(6)
+            " ".join(f'{n}界{m} the "harbour" of {i} 😀\\' for i in range(90)) for m in range(4)
         )
         for n in range(8)
     }

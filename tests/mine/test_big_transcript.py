@@ -153,7 +153,6 @@ def test_a_big_transcript_is_filed_in_bounded_memory(tmp_path: Path) -> None:
     assert filed(palace) == made.messages
     code, verify_peak = ended(run(palace, log, "verify"))
     assert code == 0, log.read_text(encoding="utf-8")
-    print("PEAKS", first_peak, second_peak, verify_peak)
     assert max(first_peak, second_peak, verify_peak) < 1000, (first_peak, second_peak, verify_peak)
 
     with Castle(palace) as castle:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +91,11 @@ def test_recalled_blocks_are_known_wherever_they_come_back() -> None:
     wrapped = f"<system-reminder>hook: {block}</system-reminder>"
     assert [kind for _, kind in parts(f"hi\n{wrapped}")] == ["message", "injected", "recalled", "injected"]
     assert [kind for _, kind in parts(f"found {block}", "tool", "tool")] == ["tool", "recalled"]
+
+
+def test_recalled_blocks_inside_json_are_known_too() -> None:
+    text = json.dumps({"text": recall_block("old words")})
+    assert [kind for _, kind in parts(text, "tool", "tool")] == ["tool", "recalled", "tool"]
 
 
 def test_a_recalled_block_that_the_host_cut_off() -> None:

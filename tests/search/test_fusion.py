@@ -64,4 +64,13 @@ def test_fusion_neither_loses_nor_doubles_and_is_ordered(
     for fused in (reciprocal_ranks(lists, weights), calibrated_scores(lists, weights)):
         assert {c.id for c in fused} == {id_ for id_, _ in (*one, *two)}
         assert len({c.id for c in fused}) == len(fused)
-        assert [(-c.score, c.id) for c in fused] == sorted((-c.score, c.id) for c in fused)
+        keys = [(-c.score, -len(c.matched), c.id) for c in fused]
+        assert keys == sorted(keys)
+
+
+def test_of_equals_the_one_with_the_words_comes_first() -> None:
+    by_words = [Candidate("z", "sha-z", 3.0, matched=("harbour",))]
+    by_meaning = [Candidate("a", "sha-a", 0.4)]
+    lists = {"dense": by_meaning, "lexical": by_words}
+    fused = calibrated_scores(lists, {"dense": 1.0, "lexical": 1.0})
+    assert [(c.id, c.score) for c in fused] == [("z", 0.5), ("a", 0.5)]

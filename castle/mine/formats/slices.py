@@ -46,6 +46,8 @@ class Injected:
 
 NOTHING_INJECTED = Injected()
 
+_RECALL_OPEN_JSON = RECALL_OPEN.replace('"', r"\"")
+
 
 def recall_block(body: str) -> str:
     """Wrap text that Castle hands to a host, so that a later reading of the transcript knows it again."""
@@ -133,7 +135,7 @@ def _lowered(text: str) -> str:
 def _recalled(text: str, kind: Kind, host: Sequence[Span]) -> list[Span]:
     spans: list[Span] = []
     position = 0
-    while (start := text.find(RECALL_OPEN, position)) >= 0:
+    while (start := _first(text, position)) >= 0:
         stop = text.find(RECALL_CLOSE, start)
         if stop >= 0:
             position = stop + len(RECALL_CLOSE)
@@ -145,6 +147,12 @@ def _recalled(text: str, kind: Kind, host: Sequence[Span]) -> list[Span]:
             break
         spans.append((start, position))
     return spans
+
+
+def _first(text: str, position: int) -> int:
+    """Find the next opening tag, as it stands or inside a JSON string."""
+    found = [place for tag in (RECALL_OPEN, _RECALL_OPEN_JSON) if (place := text.find(tag, position)) >= 0]
+    return min(found, default=-1)
 
 
 def _paint(slices: Sequence[Slice], spans: Iterable[Span], kind: Kind) -> list[Slice]:
