@@ -497,7 +497,8 @@ class Castle:
 
             explicit = self.settings.origin("embedder_model") != "default"
             wanted = self.settings.embedder_model if explicit else None
-            self._opened = Palace(self.root, create=create, embedder=wanted, clock=self._clock)
+            device = self.settings.embedding_device
+            self._opened = Palace(self.root, create=create, embedder=wanted, device=device, clock=self._clock)
         return self._opened
 
     def _in_source(self, scope: Scope, source: str | None) -> Scope:

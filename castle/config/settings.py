@@ -137,7 +137,6 @@ class Settings:
     embedding_device: str = _key(
         "auto",
         "Device for embedders that run in torch.",
-        pending="torch embedders",
         pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$",
         example="auto, cpu, mps, cuda or cuda:1",
     )

@@ -38,11 +38,13 @@ class Palace:
         *,
         create: bool = False,
         embedder: str | None = None,
+        device: str = "auto",
         clock: Clock = system_clock,
     ) -> None:
         self.root = root
         self.ledger = Ledger(root, create=create, clock=clock)
         self._wanted = embedder
+        self._device = device
         if create:
             self._record_embedder(describe_embedder(embedder or DEFAULT_EMBEDDER))
 
@@ -85,7 +87,7 @@ class Palace:
         Raises EmbedderIdentityMismatchError when another one was asked for or the installed one has changed.
         """
         self.check_embedder()
-        return load_embedder(self.identity.name)
+        return load_embedder(self._wanted or self.identity.name, self._device)
 
     @property
     def embedder_loaded(self) -> bool:

@@ -267,6 +267,7 @@ def test_mappings_replace_the_default(home: Path) -> None:
 def test_keys_that_are_not_read_yet_are_accepted_and_say_what_will_read_them() -> None:
     live = {name for name, key in keys().items() if not key.pending}
     assert live == {
+        "embedding_device",
         "palace_path", "embedder_model", "embedder_dim", "embedder_identity", "hall_keywords", "fusion",
         "k_rrf", "weight_dense", "weight_sparse", "search_catch_up_ms",
         "entity_languages", "entity_promote_threshold", "entity_score_sample_drawers",
