@@ -60,6 +60,8 @@ messages = Table(
     Column("metadata", Text, nullable=True),
     PrimaryKeyConstraint("source", "id", "version"),
     Index("ix_messages_position", "source", "position"),
+    Index("ix_messages_id", "id"),
+    Index("ix_messages_whole", "whole"),
     sqlite_with_rowid=False,
 )
 

@@ -35,7 +35,7 @@ def make_row(number: int, text: str = "", **changes: Any) -> ProjectionRow:
         authored_at=1000 * number,
         filed_at=1000 * number,
         ended_at=None,
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         context="",
         text=text,
     )
