@@ -96,7 +96,7 @@ def _catch_up(
     progress: Progress | None,
 ) -> None:
     lock = palace.lock(projection.name)
-    while True:
+    while behind(palace, projection):
         if lock.try_acquire():
             try:
                 _replay(palace, projection, apply, batch, deadline, progress)
@@ -105,7 +105,7 @@ def _catch_up(
             return
         if not lock.reason.startswith("held"):
             raise PalaceError(f"the index of {projection.name} cannot be brought up to date: {lock.reason}")
-        if deadline is not None or behind(palace, projection) == 0:
+        if deadline is not None:
             return
         time.sleep(POLL_SECONDS)
 

@@ -7,6 +7,7 @@ snapshot. A writer that finds the database busy tries again with jitter until ``
 from __future__ import annotations
 
 import json
+import os
 import random
 import secrets
 import sqlite3
@@ -61,7 +62,10 @@ class Ledger:
             )
         if create:
             _make_private(root, self.path)
-        self._engine = _engine(self.path)
+        self.read_only = not os.access(root, os.W_OK) or not os.access(self.path, os.W_OK)
+        if self.read_only:
+            _check_settled(self.path)
+        self._engine = _engine(self.path, self.read_only)
         try:
             self._check_schema(create)
         except BaseException:
@@ -88,6 +92,8 @@ class Ledger:
 
         Raises PalaceBusyError when other processes kept the ledger for longer than ``patience`` seconds.
         """
+        if self.read_only:
+            raise PalaceError(f"the palace at {self.root} is read-only: nothing can be written to it")
         with self._guard(), self._engine.connect() as cx:
             self._begin_immediate(cx)
             try:
@@ -188,18 +194,34 @@ def to_json(value: object) -> str:
 
 
 def _make_private(root: Path, file: Path) -> None:
-    made = not root.exists()
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if made or not any(root.iterdir()):
-        root.chmod(0o700)
-    file.touch(mode=0o600, exist_ok=True)
+    try:
+        made = not root.exists()
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if made or not any(root.iterdir()):
+            root.chmod(0o700)
+        if not file.exists():
+            file.touch(mode=0o600)
+    except OSError as error:
+        why = error.strerror or error
+        raise PalaceError(f"no palace can be made at {root}: {why}; name another with --palace") from error
 
 
-def _engine(path: Path) -> Engine:
+def _check_settled(path: Path) -> None:
+    """Refuse a read-only ledger whose last changes stand in its WAL, which only a writer can bring in."""
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise PalaceError(
+            f"{path} is read-only and its last changes are still in {wal.name}: "
+            "copy the palace to a place that can be written"
+        )
+
+
+def _engine(path: Path, read_only: bool) -> Engine:
+    place = f"{path.resolve().as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rwc'}"
     engine = create_engine(
         "sqlite://",
         creator=lambda: sqlite3.connect(
-            path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+            place, uri=True, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
         ),
         isolation_level="AUTOCOMMIT",
         poolclass=QueuePool,
@@ -209,6 +231,8 @@ def _engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: ConnectionPoolEntry) -> None:
+        if read_only:
+            return
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
             _patiently(connection, f"PRAGMA {pragma}")
 

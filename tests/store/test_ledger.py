@@ -77,6 +77,46 @@ def test_a_file_that_is_no_ledger_is_one_line_and_stays_as_it_is(tmp_path: Path)
     assert (tmp_path / "p" / "castle.db").read_bytes() == content
 
 
+def without_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run as root, whom permissions do not stop."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+
+
+def test_a_read_only_palace_is_read_and_refuses_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "p", create=True)
+    file(ledger, ["the harbour"])
+    ledger.close()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "p").iterdir()}
+    without_permission(monkeypatch)
+    read_only = Ledger(tmp_path / "p")
+    with read_only.read() as cx:
+        assert [drawer.text for drawer in listed(cx, Scope(), 10, 0)[1]] == ["the harbour"]
+    with pytest.raises(PalaceError, match="read-only"), read_only.write():
+        pass
+    read_only.close()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "p").iterdir()} == before
+
+
+def test_a_read_only_palace_with_unsettled_changes_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "p", create=True)
+    file(ledger, ["the harbour"])
+    assert (tmp_path / "p" / "castle.db-wal").stat().st_size > 0
+    without_permission(monkeypatch)
+    with pytest.raises(PalaceError, match="copy the palace"):
+        Ledger(tmp_path / "p")
+    ledger.close()
+
+
+def test_a_palace_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(PalaceError, match="--palace"):
+        Ledger(tmp_path / "file" / "p", create=True)
+
+
 def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "p", create=True)
     with pytest.raises(RuntimeError), ledger.write() as cx:
