@@ -23,6 +23,7 @@ class Found:
     kind: str
     role: str
     speaker: str
+    message_id: str
     source: str
     address: Address
     authored_at: int
@@ -56,6 +57,7 @@ def to_found(drawer: Drawer, address: Address) -> Found:
         kind=drawer.kind,
         role=drawer.role,
         speaker=drawer.speaker,
+        message_id=drawer.message_id,
         source=drawer.source,
         address=address,
         authored_at=drawer.authored_at,

@@ -128,6 +128,7 @@ class Hit:
     kind: str
     role: str
     speaker: str
+    message_id: str
     source: str
     address: Address
     authored_at: int

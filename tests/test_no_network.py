@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.mine.conftest import FILES, write
 
 BANNED = """
@@ -33,8 +31,7 @@ def without_network() -> list[str]:
     return []
 
 
-@pytest.mark.usefixtures("own_home")
-def test_filing_and_searching_open_no_connection(tmp_path: Path) -> None:
+def test_filing_and_searching_open_no_connection(tmp_path: Path, own_home: Path) -> None:
     project = tmp_path / "garden-shop"
     project.mkdir()
     write(project, FILES)
@@ -48,6 +45,7 @@ def test_filing_and_searching_open_no_connection(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         if arguments[0] == "search":
             assert "GraphQL" in done.stdout.split("\n\n")[1]
+    assert list(own_home.rglob("*")) == [], "a library keeps data about its use"
 
 
 def test_the_ban_would_be_noticed(tmp_path: Path) -> None:

@@ -169,6 +169,8 @@ def _mine(service: Castle, path: Path, as_json: bool, **options: object) -> int:
         _say_files(report)
     else:
         _say_messages(report)
+        if options.get("mode") == "auto":
+            note("filed as transcripts, message by message; --mode projects files the same as files")
     if report.interrupted:
         note(f"interrupted; what was filed is kept, `castle mine {path}` goes on")
         return 130
@@ -200,8 +202,8 @@ def _say_plan(plan: Plan) -> None:
 
 def _approved(plan: Plan) -> Plan:
     """Let the person drop and add rooms."""
-    answer = _ask("Rooms: Enter keeps them; or names to drop, +name to add:")
-    return plan.edited(answer.split()) if answer.strip() else plan
+    answer = _ask("Rooms: Enter keeps them; or names to drop, +name to add:").strip()
+    return plan if answer.lower() in ("", "y", "yes") else plan.edited(answer.split())
 
 
 def _ask(question: str) -> str:

@@ -14,6 +14,7 @@ from castle.clock import to_iso
 if TYPE_CHECKING:
     from castle.answers import Found
     from castle.records import Hit, SearchResult
+    from castle.store.reading import PlaceCount
     from castle.store.status import Status
 
 
@@ -62,10 +63,13 @@ def search(
             history=history,
             as_of=as_of,
         )
+        hint = "" if result.hits else _unknown_place(service.places(), wing, room)
     if as_json:
         say_json(result)
     else:
         _say_hits(result)
+    if hint:
+        note(hint)
     return PARTIAL if result.degraded else 0
 
 
@@ -215,6 +219,17 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
     return PARTIAL if late else 0
 
 
+def _unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | None) -> str:
+    """Say that a wing or room that was asked for is not there, and which are."""
+    wings = sorted({place.wing for place in places})
+    if wing is not None and wing not in wings:
+        return f"there is no wing {wing}; there are: {', '.join(wings)}"
+    rooms = sorted({place.room for place in places if wing in (None, place.wing)})
+    if room is not None and room not in rooms:
+        return f"there is no room {room}; there are: {', '.join(rooms)}"
+    return ""
+
+
 def _minute(moment: int | None) -> str:
     return to_iso(moment)[:16] if moment is not None else ""
 
@@ -222,8 +237,8 @@ def _minute(moment: int | None) -> str:
 def _say_hits(result: SearchResult) -> None:
     for number, hit in enumerate(result.hits, start=1):
         say(_headline(number, hit))
-        say(f"    {_address(hit.address.path, hit.address.first_line, hit.address.last_line)}")
-        say(f"    written {to_iso(hit.authored_at)}, filed {to_iso(hit.filed_at)}")
+        say(f"    {_where(hit)}")
+        say(f"    written {_second(hit.authored_at)}, filed {_second(hit.filed_at)}")
         say()
         say(_indented(hit.text))
         say()
@@ -244,8 +259,21 @@ def _headline(number: int, hit: Hit) -> str:
     return f"{number:>2}. {hit.id}  {'  '.join(marks)}"
 
 
-def _address(path: str, first: int, last: int) -> str:
-    return f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
+def _where(item: Hit | Found) -> str:
+    """Return file and lines, or file, session and message: lines of a message are not those of its file."""
+    place = item.address
+    if item.source.startswith("session:"):
+        return f"{place.path}  session {item.source.split(':', 2)[2]}  message {item.message_id}"
+    lines = (
+        f"{place.first_line}"
+        if place.first_line == place.last_line
+        else f"{place.first_line}-{place.last_line}"
+    )
+    return f"{place.path}:{lines}"
+
+
+def _second(moment: int) -> str:
+    return to_iso(moment // 1_000_000 * 1_000_000).replace(".000000", "")
 
 
 def _indented(text: str) -> str:
@@ -253,9 +281,8 @@ def _indented(text: str) -> str:
 
 
 def _say_found(found: Found) -> None:
-    where = _address(found.address.path, found.address.first_line, found.address.last_line)
-    say(f"{found.id}  {found.wing} / {found.room}  {where}  {found.state}")
-    say(f"written {to_iso(found.authored_at)}, filed {to_iso(found.filed_at)} by {found.added_by}")
+    say(f"{found.id}  {found.wing} / {found.room}  {_where(found)}  {found.state}")
+    say(f"written {_second(found.authored_at)}, filed {_second(found.filed_at)} by {found.added_by}")
     say()
     typer.echo(found.text, nl=not found.text.endswith("\n"))
     say()
@@ -263,8 +290,7 @@ def _say_found(found: Found) -> None:
 
 def _row(found: Found) -> Sequence[object]:
     first = " ".join(found.text.split())
-    where = _address(found.address.path, found.address.first_line, found.address.last_line)
-    return (found.id, found.wing, found.room, where, first[:60] + ("…" if len(first) > 60 else ""))
+    return (found.id, found.wing, found.room, _where(found), first[:60] + ("…" if len(first) > 60 else ""))
 
 
 def _source_state(gone: bool, forgotten: bool) -> str:
@@ -283,7 +309,7 @@ def _say_status(found: Status) -> None:
         if projection.trouble:
             say(f"{projection.name}: {projection.trouble}")
         elif projection.behind:
-            say(f"{projection.name}: {projection.behind:,} drawers behind; `castle mine` catches up")
+            say(f"{projection.name}: {projection.behind:,} drawers behind; `castle repair` catches up")
     if found.spool_events:
         say(f"waiting hook events: {found.spool_events:,}; `castle sweep` files what they name")
     if found.places:

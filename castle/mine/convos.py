@@ -139,10 +139,7 @@ class ConvoMiner:
         with open_container(self._path) as found:
             for entry in found:
                 if isinstance(entry, Unread):
-                    where = self._skipped if entry.failed else self._ignored
-                    where.append(
-                        Skipped(entry.address, entry.reason if entry.failed else f"ignored: {entry.reason}")
-                    )
+                    self._pass_over(entry)
                     continue
                 if self._options.limit and self._counts["read"] >= self._options.limit:
                     self._counts["left"] += 1
@@ -157,6 +154,13 @@ class ConvoMiner:
                     self._skipped.append(Skipped(entry.address, "changed", "other processes keep filing it"))
         if self._counts["left"]:
             self._notes.append(f"{self._counts['left']:,} transcripts were left for another run by --limit")
+
+    def _pass_over(self, entry: Unread) -> None:
+        """Note a file without a transcript: only an empty one has nothing that is left out."""
+        if entry.reason == "empty":
+            self._ignored.append(Skipped(entry.address, "ignored: empty"))
+        else:
+            self._skipped.append(Skipped(entry.address, entry.reason))
 
     def report(self) -> ConvoReport:
         """Say what has been done so far."""
@@ -290,7 +294,7 @@ class ConvoMiner:
             for session in self._sessions.values():
                 if session.waiting or session.learned:
                     place = self._placed(cx, session)
-                    facts = _facts(session.info, transcript.format.name)
+                    facts = _facts(session.info, transcript)
                     grown.append(
                         (
                             session,
@@ -355,10 +359,10 @@ def session_key(transcript: Transcript, session: str) -> str:
     return f"session:{name}:{place}:{legal(session)}"
 
 
-def _facts(info: SessionInfo, format_name: str) -> SessionFacts:
+def _facts(info: SessionInfo, transcript: Transcript) -> SessionFacts:
     return SessionFacts(
-        legal(info.id),
-        format_name,
+        legal(info.id) or legal(transcript.stem),
+        transcript.format.name,
         legal(info.title),
         legal(info.cwd),
         legal(info.git_branch),

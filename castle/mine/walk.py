@@ -26,7 +26,7 @@ SKIPPED_DIRECTORIES = frozenset(
     b" .pytest_cache .cache .tox .nox .idea .vscode .ipynb_checkpoints .eggs htmlcov target".split()
 )
 SKIPPED_FILES = frozenset(
-    b"castle.yaml mempalace.yml mempalace.yaml mempal.yml mempal.yaml .gitignore .castleignore"
+    b".git castle.yaml mempalace.yml mempalace.yaml mempal.yml mempal.yaml .gitignore .castleignore"
     b" package-lock.json".split()
 )
 EXCLUDE = b".git/info/exclude"

@@ -96,6 +96,8 @@ def _cut(ids: list[int], room: int) -> list[list[int]]:
 
 
 def _session(model: bytes) -> Any:
+    # Read by the library when it is loaded; otherwise it queues data about its use and looks up their host.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()

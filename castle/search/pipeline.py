@@ -161,6 +161,7 @@ def _hit(drawer: Drawer, candidate: Candidate, address: Address, copies: tuple[s
         kind=drawer.kind,
         role=drawer.role,
         speaker=drawer.speaker,
+        message_id=drawer.message_id,
         source=drawer.source,
         address=address,
         authored_at=drawer.authored_at,

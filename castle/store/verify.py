@@ -14,7 +14,7 @@ from castle.store.appending import APPENDED, EMPTY, link, unlink
 from castle.store.catchup import behind, cached_vectors, input_hash
 from castle.store.filing import drawer_id
 from castle.store.palace import Palace
-from castle.store.projection import ProjectionRow, ProjectionUnavailable
+from castle.store.projection import Projection, ProjectionRow, ProjectionUnavailable
 from castle.store.reading import changed_rows
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.store.session_verify import check_messages
@@ -37,6 +37,10 @@ def verify(palace: Palace, progress: Progress | None = None) -> list[Finding]:
         _check("words", lambda: _lexicon(palace, tell)),
         _check("vectors", lambda: _vectors(palace, tell)),
     ]
+
+
+class _Late(CastleError):
+    """A projection has not come far enough to be checked."""
 
 
 def _check(name: str, run: Callable[[], tuple[int, list[str]]]) -> Finding:
@@ -190,10 +194,17 @@ def _rows(palace: Palace) -> Iterator[Sequence[ProjectionRow]]:
         after = rows[-1].seq
 
 
-def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
-    late = behind(palace, palace.lexicon)
+def _must_be_current(palace: Palace, projection: Projection) -> None:
+    """Raise ProjectionUnavailable for one that cannot be read, _Late for one that has not come far enough."""
+    late = behind(palace, projection)
+    if late and projection.watermark() is None and projection.disk_bytes():
+        raise ProjectionUnavailable("it cannot be read: `castle repair` builds it again")
     if late:
-        return 0, [f"{late} drawers are not in the index of words yet: `castle repair` catches up"]
+        raise _Late(f"{late} drawers are not in it yet: `castle repair` catches up")
+
+
+def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
+    _must_be_current(palace, palace.lexicon)
     if palace.ledger.head() == 0:
         return 0, []
     problems = [f"{name} is damaged" for name in palace.lexicon.damaged_files()]
@@ -214,9 +225,7 @@ def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
 def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     import numpy as np
 
-    late = behind(palace, palace.vectors)
-    if late:
-        return 0, [f"{late} drawers have no vector yet: `castle repair` catches up"]
+    _must_be_current(palace, palace.vectors)
     if palace.ledger.head() == 0:
         return 0, []
     problems: list[str] = []

@@ -17,7 +17,7 @@ from castle.store.places import forget, rename_wing
 from tests.store.filer import file
 
 CURRENT = Scope()
-USUAL = Options()
+USUAL = Options(catch_up_ms=20_000)
 NO_CATCH_UP = Options(catch_up_ms=0)
 
 
@@ -176,7 +176,7 @@ def test_an_index_of_another_time_is_built_again(palace: Palace) -> None:
 
 def test_both_ways_of_fusing_can_be_chosen(palace: Palace) -> None:
     file(palace.ledger, ["harbour one", "harbour two", "nothing"])
-    by_rank = ask(palace, "harbour one", options=Options(fusion="rrf")).hits[0]
+    by_rank = ask(palace, "harbour one", options=Options(fusion="rrf", catch_up_ms=20_000)).hits[0]
     assert by_rank.score == pytest.approx(2 / 61)
     assert ask(palace, "harbour one").hits[0].score == pytest.approx(1.0)
 
@@ -205,4 +205,4 @@ def test_any_text_is_a_legal_query(palace: Palace, query: str) -> None:
 def test_hostile_queries_are_words_like_others(palace: Palace, query: str) -> None:
     file(palace.ledger, ["the harbour is closed"])
     ask(palace, query)
-    assert pipeline.search(palace, query, Scope(wing=query), 5, Options()).hits == ()
+    assert pipeline.search(palace, query, Scope(wing=query), 5, USUAL).hits == ()
