@@ -15,7 +15,7 @@ from castle.store.places import forget
 from tests.store.filer import file
 
 CURRENT = Scope()
-USUAL = Options()
+USUAL = Options(catch_up_ms=20_000)
 NO_CATCH_UP = Options(catch_up_ms=0)
 
 
