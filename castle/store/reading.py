@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
@@ -12,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 from castle.errors import CastleError, NotFoundError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan, State
 from castle.store.filing import batches
-from castle.store.projection import ProjectionRow
+from castle.store.projection import ProjectionRow, legal_text
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.served import served_text
 
@@ -250,8 +252,10 @@ def counts(cx: Connection) -> list[PlaceCount]:
 
 
 def find_sources(cx: Connection, name: str) -> list[SourceInfo]:
-    """Return the sources that ``name`` can mean: a key, a path, or the end of a path."""
-    exact = select(sources).where(or_(sources.c.key == name, sources.c.path == name))
+    """Return the sources that ``name`` can mean: a key, a path from here or the top, or the end of a path."""
+    here = legal_text(str(Path.cwd() / name) if "\0" not in name else name)
+    here = os.path.normpath(here)
+    exact = select(sources).where(or_(sources.c.key == name, sources.c.path.in_((name, here))))
     rows = list(cx.execute(exact))
     if not rows:
         tail = "/" + name.lstrip("/")
@@ -266,8 +270,9 @@ def one_source(cx: Connection, name: str) -> SourceInfo:
     if not found:
         raise NotFoundError(f"no source {name}: `castle list --sources` shows them")
     if len(found) > 1:
-        choices = ", ".join(info.path for info in found[:5])
-        raise UsageError(f"{name} may be {len(found)} sources ({choices}): give more of the path")
+        by_path = len({info.path for info in found}) > 1
+        choices = ", ".join(info.path if by_path else info.key for info in found[:5])
+        raise UsageError(f"{name} may be {len(found)} sources ({choices}): name just one")
     return found[0]
 
 

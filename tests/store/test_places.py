@@ -134,3 +134,14 @@ def test_a_source_is_named_by_its_path_or_the_end_of_it(ledger: Ledger) -> None:
             one_source(cx, "ain.py")
         with pytest.raises(NotFoundError):
             one_source(cx, "%")
+
+
+def test_a_path_from_here_is_meant_before_any_end_of_a_path(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(ledger, ["a"], path=str(tmp_path / "notes" / "x.md"))
+    file(ledger, ["b"], path="/elsewhere/notes/x.md")
+    monkeypatch.chdir(tmp_path)
+    with ledger.read() as cx:
+        for name in ("notes/x.md", "./notes/x.md", "notes/../notes/x.md"):
+            assert one_source(cx, name).path == str(tmp_path / "notes" / "x.md")
