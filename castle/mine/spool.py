@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from castle.errors import CastleError
+from castle.mine.formats.container import NO_TRANSCRIPT
 from castle.mine.report import ConvoReport
 from castle.records import Skipped
 from castle.store.locks import FileLock
@@ -102,7 +103,7 @@ class _Drainer:
 
     def report(self, events: int) -> DrainReport:
         """Say what was done."""
-        skips = [skip for report in self._reports for skip in report.skipped]
+        skips = [skip for report in self._reports for skip in unread(report)]
         return DrainReport(
             events=events,
             transcripts=self._transcripts,
@@ -112,7 +113,11 @@ class _Drainer:
             kept=len(self.kept),
             given_up=self._given_up,
             skipped=(*skips, *self.skipped),
-            ignored=tuple(skip for report in self._reports for skip in report.ignored),
+            ignored=tuple(
+                skip
+                for report in self._reports
+                for skip in (*report.ignored, *(s for s in report.skipped if s.reason == NO_TRANSCRIPT))
+            ),
             notes=tuple(dict.fromkeys(note for report in self._reports for note in report.notes)),
             interrupted=self._interrupted,
         )
@@ -136,7 +141,7 @@ class _Drainer:
             self._interrupted = True
             self.kept += named
             return ""
-        return "nothing in it could be read" if report.skipped and not report.transcripts else ""
+        return "nothing in it could be read" if unread(report) and not report.transcripts else ""
 
     def _keep(self, transcript: str, named: Sequence[Event], trouble: str) -> None:
         young = [event for event in named if self._now - event.at < GIVE_UP_AFTER]
@@ -144,3 +149,8 @@ class _Drainer:
         self._given_up += len(named) - len(young)
         tried = "is tried again" if young else "was tried for 30 days and is let go"
         self.skipped.append(Skipped(path_text(transcript), trouble, tried))
+
+
+def unread(report: ConvoReport) -> list[Skipped]:
+    """Return what should have been filed and was not; a file without a conversation has nothing to file."""
+    return [skip for skip in report.skipped if skip.reason != NO_TRANSCRIPT]

@@ -18,6 +18,10 @@ SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 """Folders of other tools, in which no transcripts are looked for."""
 
 
+NO_TRANSCRIPT = "no transcript"
+"""Why a file is not read in which no format finds a conversation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unread:
     """A file in which no transcript was found, and why; ``failed`` when it could not even be looked at."""
@@ -212,10 +216,6 @@ class Container:
             if format.detect(name, head):
                 return Transcript(box, name, format)
         what = (
-            "a zip inside a zip"
-            if head.startswith(b"PK\x03\x04")
-            else "empty"
-            if not head
-            else "no transcript"
+            "a zip inside a zip" if head.startswith(b"PK\x03\x04") else "empty" if not head else NO_TRANSCRIPT
         )
         return Unread(box.address(name), what)
