@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 FOLDER = "spool"
 FILE = "events.jsonl"
-TRIES = 20
+TRIES = 50
 
 
 def palace_path(given: str | None, env: Mapping[str, str]) -> str:
