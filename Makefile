@@ -36,7 +36,7 @@ demo: $(INSTALLED)
 	$(DEMO) status
 	$(DEMO) search 'what happens when a configuration file is broken' --limit 3
 	$(DEMO) search 'who may make changes to a drawer' --limit 3
-	$(DEMO) search 'RefusedError' --room configuration --limit 3
+	$(DEMO) search 'what is a tombstone' --room documentation --limit 3
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow and not extras'
