@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import AsJson, AsOf, History, Kind, Room, Source, Wing, castle
-from castle.cli.output import PARTIAL, note, say, say_json, say_table
+from castle.cli.output import PARTIAL, note, say, say_json, say_table, write
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _get_session(context: typer.Context, name: str, as_json: bool) -> None:
         say(f"-- {'  '.join(mark for mark in marks if mark)}  {when}{hidden}")
         if message.withheld:
             note(f"{message.withheld:,} bytes were counted and not stored")
-        typer.echo(message.text, nl=not message.text.endswith("\n"))
+        write(message.text if message.text.endswith("\n") else f"{message.text}\n")
 
 
 def list_(
@@ -284,7 +284,7 @@ def _say_found(found: Found) -> None:
     say(f"{found.id}  {found.wing} / {found.room}  {_where(found)}  {found.state}")
     say(f"written {_second(found.authored_at)}, filed {_second(found.filed_at)} by {found.added_by}")
     say()
-    typer.echo(found.text, nl=not found.text.endswith("\n"))
+    write(found.text if found.text.endswith("\n") else f"{found.text}\n")
     say()
 
 

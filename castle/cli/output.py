@@ -26,6 +26,11 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def write(text: str) -> None:
+    """Write text as it is, escape codes included, without adding a line end."""
+    sys.stdout.write(text)
+
+
 def note(text: str) -> None:
     """Write one line for the person at the terminal, not for the program behind the pipe."""
     sys.stderr.write(f"{text}\n")

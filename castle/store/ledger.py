@@ -61,6 +61,7 @@ class Ledger:
                 "or name another with --palace"
             )
         if create:
+            _refuse_orphans(root, self.path)
             _make_private(root, self.path)
         self.read_only = not os.access(root, os.W_OK) or not os.access(self.path, os.W_OK)
         if self.read_only:
@@ -151,8 +152,9 @@ class Ledger:
                 "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
             ).first()
             if known is None:
-                if not create:
-                    raise PalaceError(f"{self.path} is not a ledger of Castle")
+                foreign = cx.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").first()
+                if foreign is not None or not create:
+                    raise PalaceError(f"{self.path} is not a ledger of Castle; nothing was changed")
                 tables.create_all(cx)
                 set_value(cx, "schema_version", str(SCHEMA_VERSION))
                 set_value(cx, "epoch", secrets.token_hex(8))
@@ -204,6 +206,19 @@ def _make_private(root: Path, file: Path) -> None:
     except OSError as error:
         why = error.strerror or error
         raise PalaceError(f"no palace can be made at {root}: {why}; name another with --palace") from error
+
+
+def _refuse_orphans(root: Path, file: Path) -> None:
+    """Refuse to begin an empty ledger beside indexes: they are what is left of one that was lost."""
+    parts = (file, file.with_name(file.name + "-wal"))
+    if file.is_file() and any(part.exists() and part.stat().st_size for part in parts):
+        return
+    left = [name for name in ("drawers.lance", "lexicon") if (root / name).exists()]
+    if left:
+        raise PalaceError(
+            f"{file} is missing or empty, but {' and '.join(left)} beside it hold what was filed: put the "
+            "ledger back from a copy, or name another palace with --palace; nothing was changed"
+        )
 
 
 def _check_settled(path: Path) -> None:

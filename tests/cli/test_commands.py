@@ -207,3 +207,21 @@ def test_a_closed_pipe_is_no_error(project: Path) -> None:
     command = f"{castle_binary()} list --json | head -c 1"
     done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_a_source_is_printed_character_for_character(run: Run, project: Path) -> None:
+    text = "a \x1b[31mred\x1b[0m word\nand no end"
+    (project / "colour.txt").write_text(text, encoding="utf-8")
+    run("mine", str(project))
+    assert run("get", "colour.txt", "--source").out == text
+    assert text in run("get", json.loads(run("search", "red word", "--json").out)["hits"][0]["id"]).out
+
+
+def test_a_lost_ledger_stops_a_mine(run: Run, project: Path, own_home: Path) -> None:
+    run("mine", str(project))
+    for file in (own_home / ".castle" / "palace").glob("castle.db*"):
+        file.unlink()
+    found = run("mine", str(project))
+    assert found.code == 1
+    assert "nothing was changed" in found.err
+    assert (own_home / ".castle" / "palace" / "lexicon").is_dir()

@@ -117,6 +117,32 @@ def test_a_palace_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         Ledger(tmp_path / "file" / "p", create=True)
 
 
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_lost_ledger_is_not_replaced_by_an_empty_one(tmp_path: Path, content: bytes | None) -> None:
+    root = tmp_path / "p"
+    (root / "lexicon").mkdir(parents=True)
+    (root / "lexicon" / "kept").write_bytes(b"the last copy")
+    if content is not None:
+        (root / "castle.db").write_bytes(content)
+    with pytest.raises(PalaceError, match="nothing was changed"):
+        Ledger(root, create=True)
+    assert (root / "lexicon" / "kept").read_bytes() == b"the last copy"
+    assert (root / "castle.db").exists() == (content is not None)
+
+
+def test_a_database_of_something_else_is_not_adopted(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    cx = sqlite3.connect(tmp_path / "p" / "castle.db")
+    cx.execute("CREATE TABLE t(x)")
+    cx.commit()
+    cx.close()
+    with pytest.raises(PalaceError, match="not a ledger"):
+        Ledger(tmp_path / "p", create=True)
+    cx = sqlite3.connect(tmp_path / "p" / "castle.db")
+    assert [name for (name,) in cx.execute("SELECT name FROM sqlite_master")] == ["t"]
+    cx.close()
+
+
 def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "p", create=True)
     with pytest.raises(RuntimeError), ledger.write() as cx:
