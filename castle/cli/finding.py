@@ -108,7 +108,8 @@ def get(
     if as_json:
         say_json(found)
     elif source or message:
-        typer.echo("".join(part.text for part in found), nl=message and not found[-1].text.endswith("\n"))
+        text = "".join(part.text for part in found)
+        write(f"{text}\n" if message and not text.endswith("\n") else text)
     else:
         for part in found:
             _say_found(part)
