@@ -121,7 +121,7 @@ def _replay(
     mark = projection.watermark()
     if mark is None or not _fits(palace, mark):
         projection.reset()
-        mark = Watermark(palace.ledger.epoch(), 0)
+        mark = Watermark(palace.ledger.lineage(0), 0)
     total = behind(palace, projection) if progress else 0
     done = 0
     size = batch if deadline is None else HASTY_BATCH
@@ -131,15 +131,15 @@ def _replay(
             rows = changed_rows(cx, mark.seq, size)
         if not rows:
             return
-        mark = Watermark(mark.epoch, rows[-1].seq)
+        mark = Watermark(palace.ledger.lineage(rows[-1].seq), rows[-1].seq)
         try:
             apply(rows, mark)
         except ProjectionUnavailable:
             projection.reset()
-            mark = Watermark(mark.epoch, 0)
+            mark = Watermark(palace.ledger.lineage(0), 0)
             with palace.ledger.read() as cx:
                 rows = changed_rows(cx, 0, batch)
-            mark = Watermark(mark.epoch, rows[-1].seq)
+            mark = Watermark(palace.ledger.lineage(rows[-1].seq), rows[-1].seq)
             apply(rows, mark)
         done += len(rows)
         if progress:
@@ -154,7 +154,7 @@ def _affordable(size: int, took: float, left: float, most: int) -> int:
 
 
 def _fits(palace: Palace, mark: Watermark) -> bool:
-    return mark.epoch == palace.ledger.epoch() and mark.seq <= palace.ledger.head()
+    return mark.seq <= palace.ledger.head() and mark.epoch == palace.ledger.lineage(mark.seq)
 
 
 def input_hash(row: ProjectionRow) -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy import Connection, Engine, create_engine, event, insert, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
@@ -29,7 +29,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     session_tables,
     tunnel_tables,
 )
-from castle.store.schema import SCHEMA_VERSION, meta, tables
+from castle.store.schema import SCHEMA_VERSION, lineage, meta, tables
 
 FILE_NAME = "castle.db"
 PATIENCE_SECONDS = 30.0
@@ -104,9 +104,15 @@ class Ledger:
                 _roll_back(cx)
                 raise
 
-    def epoch(self) -> str:
-        """Return the ledger's epoch, which projections must carry."""
-        return self.value("epoch") or ""
+    def lineage(self, seq: int) -> str:
+        """Return what a projection that has reached ``seq`` must carry: the epoch and that change's token.
+
+        A ledger that was put back from an older copy and written again has other tokens after that copy.
+        """
+        with self.read() as cx:
+            query = select(lineage.c.token).where(lineage.c.seq >= seq).order_by(lineage.c.seq).limit(1)
+            token = cx.execute(query).scalar() if seq else ""
+            return f"{get_value(cx, 'epoch')}:{token}"
 
     def head(self) -> int:
         """Return the number of the last change."""
@@ -186,7 +192,9 @@ def set_value(cx: Connection, key: str, value: str) -> None:
 def next_seqs(cx: Connection, count: int) -> int:
     """Take ``count`` consecutive change numbers inside a write transaction and return the first."""
     first = int(get_value(cx, "seq") or 0) + 1
-    set_value(cx, "seq", str(first + count - 1))
+    last = first + count - 1
+    set_value(cx, "seq", str(last))
+    cx.execute(insert(lineage).values(seq=last, token=secrets.token_hex(6)))
     return first
 
 

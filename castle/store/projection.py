@@ -14,7 +14,7 @@ from castle.records import State
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The ledger's epoch and the last change that a projection holds."""
+    """The last change that a projection holds, and in ``epoch`` the ledger's lineage at that change."""
 
     epoch: str
     seq: int

@@ -32,6 +32,14 @@ meta = Table(
     Column("value", Text, nullable=False),
 )
 
+lineage = Table(
+    "lineage",
+    tables,
+    Column("seq", BigInteger, primary_key=True),
+    Column("token", Text, nullable=False),
+)
+"""A random token for each run of change numbers, by the last of them: no two histories share one."""
+
 projects = Table(
     "projects",
     tables,
