@@ -18,8 +18,11 @@ def system_clock() -> int:
 
 
 def to_iso(micros: int) -> str:
-    """Write microseconds since the epoch as ISO 8601 with offset."""
-    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
+    """Write microseconds since the epoch as ISO 8601 with offset; beyond the year 9999 as a number."""
+    try:
+        return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
+    except OverflowError:
+        return f"{micros} microseconds after 1970-01-01T00:00:00+00:00"
 
 
 def to_micros(moment: datetime) -> int:

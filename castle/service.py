@@ -259,7 +259,7 @@ class Castle:
         from castle.store.session_reading import session_source, spoken
 
         with self._palace().ledger.read() as cx:
-            return spoken(cx, session_source(cx, name))
+            return spoken(cx, session_source(cx, legal(name)))
 
     def get_message(self, id: str, *, session: str | None = None) -> list[Found]:
         """Return the drawers of a message in order, by the id that its transcript gives it.
@@ -281,7 +281,7 @@ class Castle:
         from castle.store.session_reading import SessionPage, list_sessions
 
         with self._palace().ledger.read() as cx:
-            total, rows = list_sessions(cx, wing, limit, offset)
+            total, rows = list_sessions(cx, legal(wing), limit, offset)
             return SessionPage(total, offset, tuple(rows))
 
     def list_drawers(
@@ -318,7 +318,7 @@ class Castle:
         from castle.store.reading import list_sources
 
         with self._palace().ledger.read() as cx:
-            total, page = list_sources(cx, wing, limit, offset)
+            total, page = list_sources(cx, legal(wing), limit, offset)
             return Page(total, offset, sources=tuple(page))
 
     def places(self) -> list[PlaceCount]:
@@ -361,7 +361,7 @@ class Castle:
         from castle.store.places import forget
 
         one_of(id, source, wing)
-        count = forget(self._palace().ledger, id_=id, source=source, wing=wing, actor=actor or user())
+        count = forget(self._palace().ledger, id_=id, source=source, wing=legal(wing), actor=actor or user())
         self._refresh()
         return count
 
@@ -370,7 +370,7 @@ class Castle:
         from castle.store.places import restore
 
         one_of(id, source, wing)
-        count = restore(self._palace().ledger, id_=id, source=source, wing=wing)
+        count = restore(self._palace().ledger, id_=id, source=source, wing=legal(wing))
         self._refresh()
         return count
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ _GLOBAL_FLAGS = ("--debug",)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and leave the process with its exit code."""
+    _open_streams()
     _tolerant_streams()
     arguments = _hoisted(list(sys.argv[1:] if argv is None else argv))
     debug = "--debug" in arguments
@@ -29,9 +31,11 @@ def _run(arguments: list[str], debug: bool) -> int:
     import typer.exceptions
 
     from castle.cli.app import app
-    from castle.errors import CastleError
+    from castle.errors import CastleError, UsageError
 
     try:
+        if "--palace=" in arguments or ("--palace", "") in zip(arguments, arguments[1:], strict=False):
+            raise UsageError("--palace is empty: name the directory of a palace")
         result = app(arguments, prog_name="castle", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except typer.exceptions.TyperException as error:
@@ -41,6 +45,10 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise
         _complain(str(error))
         return error.exit_code
+    except SystemExit as leaving:
+        # Typer leaves with 1 when the reader of its output has gone, which is no failure of the command.
+        gone = isinstance(leaving.__context__, OSError) and leaving.__context__.errno == errno.EPIPE
+        return 0 if gone else int(leaving.code or 0)
     except KeyboardInterrupt:
         _complain("interrupted; run the same command again to go on")
         return 130
@@ -84,6 +92,13 @@ def _hoisted(arguments: list[str]) -> list[str]:
         else:
             rest.append(argument)
     return front + rest
+
+
+def _open_streams() -> None:
+    """Give a process that was started with closed streams something harmless in their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _tolerant_streams() -> None:

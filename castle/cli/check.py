@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from castle.cli.common import AsJson, castle
+from castle.cli.common import MOST, AsJson, castle
 from castle.cli.output import note, say_json, say_table
 
 
@@ -19,7 +19,9 @@ def check(
     context: typer.Context,
     stale_after: Annotated[
         int,
-        typer.Option("--stale-after", help="Days without anybody saying so (0: never stale).", min=0),
+        typer.Option(
+            "--stale-after", help="Days without anybody saying so (0: never stale).", min=0, max=MOST
+        ),
     ] = 365,
     as_json: AsJson = False,
 ) -> int:

@@ -9,6 +9,9 @@ import typer
 if TYPE_CHECKING:
     from castle.service import Castle
 
+MOST = 1_000_000_000
+"""The largest number that an option takes; databases know no endless ones."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Wing = Annotated[str | None, typer.Option("--wing", help="Only this wing.")]
 Room = Annotated[str | None, typer.Option("--room", help="Only this room.")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from castle.cli.common import AsJson, castle
+from castle.cli.common import MOST, AsJson, castle
 from castle.cli.output import note, progress, say, say_json, say_table
 from castle.clock import to_iso
 
@@ -26,8 +26,8 @@ def list_(
     context: typer.Context,
     kind: Annotated[EntityKind | None, typer.Option("--kind", help="Only these.")] = None,
     forgotten: Annotated[bool, typer.Option("--forgotten", help="Those that were forgotten.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 100,
-    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0)] = 0,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=MOST)] = 100,
+    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0, max=MOST)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List who and what is known by name, the most often mentioned first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from castle.cli.common import AsJson, castle
+from castle.cli.common import MOST, AsJson, castle
 from castle.cli.output import PARTIAL, note, progress, say, say_json, say_table
 from castle.errors import UsageError
 
@@ -67,7 +67,9 @@ def mine(
         typer.Option("--include-ignored", help="File these paths all the same (comma list, repeatable)."),
     ] = None,
     agent: Annotated[str, typer.Option("--agent", help="Who files it.")] = "cognitive-castle",
-    limit: Annotated[int, typer.Option("--limit", help="Read this many files at most; 0 is all.", min=0)] = 0,
+    limit: Annotated[
+        int, typer.Option("--limit", help="Read this many files at most; 0 is all.", min=0, max=MOST)
+    ] = 0,
     extract: Annotated[
         str, typer.Option("--extract", help="exchange, or general: label messages by type of memory.")
     ] = "exchange",

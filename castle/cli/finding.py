@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from castle.cli.common import AsJson, AsOf, History, Kind, Room, Source, Wing, castle
+from castle.cli.common import MOST, AsJson, AsOf, History, Kind, Room, Source, Wing, castle
 from castle.cli.output import PARTIAL, note, say, say_json, say_table, write
 from castle.clock import to_iso
 
@@ -79,7 +79,7 @@ def get(
         str, typer.Argument(help="A drawer's id or its beginning; or what the options below name.")
     ],
     neighbours: Annotated[
-        int, typer.Option("--context", help="Drawers before and after it to show as well.", min=0)
+        int, typer.Option("--context", help="Drawers before and after it to show as well.", min=0, max=MOST)
     ] = 0,
     source: Annotated[
         bool, typer.Option("--source", help="The whole source it stands in; its path is an id, too.")
@@ -121,8 +121,8 @@ def get(
 def sessions(
     context: typer.Context,
     wing: Wing = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 20,
-    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0)] = 0,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=MOST)] = 20,
+    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0, max=MOST)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List the conversations that are filed, the latest first."""
@@ -175,8 +175,8 @@ def list_(
     history: History = False,
     as_of: AsOf = None,
     sources: Annotated[bool, typer.Option("--sources", help="List sources instead of drawers.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 20,
-    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0)] = 0,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=MOST)] = 20,
+    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0, max=MOST)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List drawers or sources, a page at a time."""

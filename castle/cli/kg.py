@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from castle.cli.common import AsJson, castle
+from castle.cli.common import MOST, AsJson, castle
 from castle.cli.output import note, plain, say, say_json, say_table
 from castle.clock import to_iso
 
@@ -36,7 +36,7 @@ AsRecorded = Annotated[
         "--as-recorded", help="What the graph said at this time, or at the end of this day.", metavar="TIME"
     ),
 ]
-Offset = Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0)]
+Offset = Annotated[int, typer.Option("--offset", help="How many to pass over.", min=0, max=MOST)]
 
 _MOMENTS = ("valid_from", "valid_to")
 
@@ -90,7 +90,7 @@ def query(
         typer.Option("--direction", help="Facts with it as subject, as object, or both."),
     ] = "both",
     as_recorded: AsRecorded = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 100,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=MOST)] = 100,
     offset: Offset = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -175,7 +175,7 @@ def supersede(
 def timeline(
     context: typer.Context,
     entity: Annotated[str | None, typer.Argument(help="Only facts about this person or thing.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)] = 100,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=MOST)] = 100,
     offset: Offset = 0,
     as_json: AsJson = False,
 ) -> None:

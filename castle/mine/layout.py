@@ -10,7 +10,7 @@ from castle.errors import UsageError
 from castle.mine.identity import Identity, identify
 from castle.mine.rooms import GENERAL, detect_rooms, normalize_wing
 from castle.mine.walk import Found, walk
-from castle.store.projects import Marks
+from castle.store.projects import Marks, path_text
 
 # Whole-process measurement on two cores: bytes of ordinary text that are filed and embedded in a second.
 BYTES_PER_SECOND = 40_000
@@ -61,9 +61,10 @@ class Plan:
 def layout_of(path: Path, wing: str | None = None) -> Layout:
     """Return how a path is to be filed; ``wing`` overrides what its castle.yaml and its name say.
 
+    A directory or file inside a project that has a castle.yaml is filed as that part of the project.
     Raises UsageError when there is nothing at the path, ConfigError when its castle.yaml is broken.
     """
-    root, only = _target(path)
+    root, only = _within_project(*_target(path))
     config = load_project(root)
     identity = identify(root)
     notes = []
@@ -122,7 +123,7 @@ def marks_of(identity: Identity) -> Marks:
     place = f"\n{identity.subdir}"
     return Marks(
         identity.root,
-        identity.name,
+        path_text(identity.name),
         None if identity.git_common_dir is None else f"{identity.git_common_dir}{place}",
         None if identity.git_root_commit is None else f"{identity.git_root_commit}{place}",
     )
@@ -135,6 +136,16 @@ def _target(path: Path) -> tuple[Path, Path | None]:
         why = error.strerror if isinstance(error, OSError) else "a loop of links"
         raise UsageError(f"nothing to file at {path}: {why}") from error
     return (real, None) if real.is_dir() else (real.parent, real)
+
+
+def _within_project(root: Path, only: Path | None) -> tuple[Path, Path | None]:
+    """Return the project a directory is part of: the nearest with a castle.yaml, within its repository."""
+    for directory in (root, *root.parents):
+        if (directory / FILE_NAME).is_file():
+            return directory, only if only is not None or directory == root else root
+        if (directory / ".git").exists():
+            break
+    return root, only
 
 
 def _ignore_in_git(path: Path) -> None:

@@ -20,6 +20,7 @@ from castle.mine.read import open_regular, unreadable
 from castle.records import Skipped
 
 BACKUP = ".mega_backup"
+_LONGEST_NAME = 255
 SUFFIX = ".txt"
 
 _START = b"Claude Code v"
@@ -137,7 +138,7 @@ def split(
                 if not dry_run:
                     target.mkdir(parents=True, exist_ok=True)
                     pieces = _write(file, pieces, digest)
-            backup = _set_aside(path, dry_run) if output is None else None
+            backup = _set_aside(path, dry_run, pieces) if output is None else None
             done.append(SplitFile(path, tuple(pieces), backup))
         except OSError as error:
             skipped.append(unreadable(str(path), error))
@@ -254,15 +255,21 @@ def _write(file: BinaryIO, pieces: Sequence[Piece], digest: bytes) -> list[Piece
     return list(pieces)
 
 
-def _set_aside(path: Path, dry_run: bool) -> Path:
-    """Rename the file that was split; nothing that has the name already is replaced."""
+def _set_aside(path: Path, dry_run: bool, pieces: Sequence[Piece]) -> Path:
+    """Rename the file that was split, replacing nothing; where that fails, take the pieces away again."""
+    stem = os.fsencode(path.stem)[: _LONGEST_NAME - len(BACKUP) - 5]
     number = 1
-    backup = path.with_suffix(BACKUP)
+    backup = path.with_name(os.fsdecode(stem) + BACKUP)
     while os.path.lexists(backup):
         number += 1
-        backup = path.with_suffix(f".{number}{BACKUP}")
+        backup = path.with_name(f"{os.fsdecode(stem)}.{number}{BACKUP}")
     if not dry_run:
-        path.rename(backup)
+        try:
+            path.rename(backup)
+        except OSError:
+            for piece in pieces:
+                piece.path.unlink(missing_ok=True)
+            raise
     return backup
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select
 
-from castle.errors import ModelError, PalaceError
+from castle.errors import ModelError, PalaceBusyError, PalaceError
 from castle.store.filing import batches
 from castle.store.palace import POLL_SECONDS, Palace
 from castle.store.projection import (
@@ -38,6 +38,7 @@ LEXICON_BATCH = 2000
 VECTOR_BATCH = 1024
 EMBED_BATCH = 128
 HASTY_BATCH = 8
+HASTY_PATIENCE = 0.05
 
 
 def behind(palace: Palace, projection: Projection) -> int:
@@ -73,7 +74,8 @@ def catch_up_vectors(
     def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
         nonlocal done
         total = done + behind(palace, palace.vectors) if progress else 0
-        matrix = _vectors_for(palace, rows, lambda count: report(count, total))
+        patience = None if deadline is None else max(HASTY_PATIENCE, deadline - time.monotonic())
+        matrix = _vectors_for(palace, rows, lambda count: report(count, total), patience)
         palace.vectors.apply(rows, matrix, mark)
         done += len(rows)
 
@@ -83,7 +85,7 @@ def catch_up_vectors(
 def refresh(palace: Palace, seconds: float) -> None:
     """Bring both projections up to date as far as ``seconds`` go; a search reports what remains."""
     for catch_up in (catch_up_lexicon, catch_up_vectors):
-        with suppress(ProjectionUnavailable, ProjectionBlocked, ModelError):
+        with suppress(ProjectionUnavailable, ProjectionBlocked, ModelError, PalaceBusyError):
             catch_up(palace, deadline=time.monotonic() + seconds)
 
 
@@ -163,10 +165,10 @@ def input_hash(row: ProjectionRow) -> bytes:
 
 
 def cached_vectors(palace: Palace, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-    """Return the vectors the ledger keeps for these inputs of the palace's embedder."""
+    """Return the vectors the ledger keeps for these inputs; a damaged one counts as not kept."""
     import numpy as np
 
-    identity = palace.identity.identity
+    identity, size = palace.identity.identity, 2 * palace.identity.dim
     found: dict[bytes, NDArray[np.float32]] = {}
     with palace.ledger.read() as cx:
         for part in batches(keys):
@@ -174,12 +176,17 @@ def cached_vectors(palace: Palace, keys: Sequence[bytes]) -> dict[bytes, NDArray
                 vector_cache.c.embedder == identity, vector_cache.c.input.in_(part)
             )
             for key, blob in cx.execute(query):
-                found[key] = _normal(np.frombuffer(blob, dtype=np.float16))
+                half = np.frombuffer(blob, dtype=np.float16) if len(blob) == size else np.zeros(1, np.float16)
+                if np.isfinite(half).all() and half.any():
+                    found[key] = _normal(half)
     return found
 
 
 def _vectors_for(
-    palace: Palace, rows: Sequence[ProjectionRow], progress: Callable[[int], None]
+    palace: Palace,
+    rows: Sequence[ProjectionRow],
+    progress: Callable[[int], None],
+    patience: float | None,
 ) -> NDArray[np.float32]:
     """Return one vector a row, from the cache or the embedder; forgotten rows get zeros."""
     import numpy as np
@@ -191,9 +198,9 @@ def _vectors_for(
     identity = palace.identity.identity
     for part in batches(missing, EMBED_BATCH):
         halves = palace.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
-        with palace.ledger.write() as cx:
+        with palace.ledger.write(patience) as cx:
             cx.execute(
-                insert(vector_cache).prefix_with("OR IGNORE"),
+                insert(vector_cache).prefix_with("OR REPLACE"),
                 [
                     {"embedder": identity, "input": key, "vector": half.tobytes()}
                     for key, half in zip(part, halves, strict=True)

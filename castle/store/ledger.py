@@ -88,15 +88,16 @@ class Ledger:
                 _roll_back(cx)
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, patience: float | None = None) -> Iterator[Connection]:
         """Give the one writing connection; commits at the end, rolls back on any exception.
 
-        Raises PalaceBusyError when other processes kept the ledger for longer than ``patience`` seconds.
+        Raises PalaceBusyError when other processes kept the ledger for longer than ``patience`` seconds, the
+        ledger's own unless another is given.
         """
         if self.read_only:
             raise PalaceError(f"the palace at {self.root} is read-only: nothing can be written to it")
         with self._guard(), self._engine.connect() as cx:
-            self._begin_immediate(cx)
+            self._begin_immediate(cx, self.patience if patience is None else patience)
             try:
                 yield cx
                 cx.exec_driver_sql("COMMIT")
@@ -123,8 +124,8 @@ class Ledger:
         with self.read() as cx:
             return get_value(cx, key)
 
-    def _begin_immediate(self, cx: Connection) -> None:
-        deadline = time.monotonic() + self.patience
+    def _begin_immediate(self, cx: Connection, patience: float) -> None:
+        deadline = time.monotonic() + patience
         pause = 0.005
         while True:
             try:
@@ -135,7 +136,7 @@ class Ledger:
                     raise
                 if time.monotonic() > deadline:
                     raise PalaceBusyError(
-                        f"{self.path} was busy for {self.patience:.0f} s: another process is writing; "
+                        f"{self.path} was busy for {patience:.1f} s: another process is writing; "
                         "run the command again"
                     ) from error
             time.sleep(pause * random.uniform(0.5, 1.5))

@@ -41,6 +41,10 @@ class Palace:
         device: str = "auto",
         clock: Clock = system_clock,
     ) -> None:
+        if any(ord(char) < 32 or "\ud800" <= char <= "\udfff" for char in str(root)):
+            raise PalaceError(
+                f"a palace cannot be at {str(root)!a}: control characters or bytes that are no UTF-8"
+            )
         self.root = root
         self.ledger = Ledger(root, create=create, clock=clock)
         self._wanted = embedder
@@ -58,8 +62,13 @@ class Palace:
     @property
     def identity(self) -> EmbedderIdentity:
         """The embedder whose vectors the palace holds, read from the ledger at each use."""
-        stored = json.loads(self.ledger.value("embedder") or "{}")
-        return EmbedderIdentity(stored["name"], stored["dim"], stored["identity"])
+        try:
+            stored = json.loads(self.ledger.value("embedder") or "{}")
+            return EmbedderIdentity(stored["name"], stored["dim"], stored["identity"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise PalaceError(
+                f"{self.ledger.path} does not say which embedder it is for: it is damaged"
+            ) from error
 
     @cached_property
     def salt(self) -> bytes:

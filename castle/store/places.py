@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, 
 from castle.errors import NotFoundError, RefusedError
 from castle.store.filing import batches, touch
 from castle.store.ledger import Ledger
-from castle.store.reading import full_id, one_source
+from castle.store.reading import full_id, named_source
 from castle.store.schema import drawers, membership, sources, tombstones, wing_names
 from castle.store.tunnel_tables import tunnels
 
@@ -111,7 +111,7 @@ def _chosen(
     if id_ is not None:
         return drawers.c.id == full_id(cx, id_), None
     if source is not None:
-        which = sources.c.key == one_source(cx, source).key
+        which = sources.c.key == named_source(cx, source).key
     elif wing is not None:
         if not _holds(cx, wing):
             raise NotFoundError(f"no wing {wing}: `castle status` shows them")

@@ -278,6 +278,7 @@ def one_source(cx: Connection, name: str) -> SourceInfo:
 
 def named_source(cx: Connection, name: str) -> SourceInfo:
     """Return the source that ``name`` means: what ``one_source`` takes, or the id of one of its drawers."""
+    name = legal_text(name)
     try:
         return one_source(cx, name)
     except NotFoundError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
-from castle.errors import CastleError
+from castle.errors import CastleError, PalaceBusyError, PalaceError
 from castle.records import Finding
 from castle.store.appending import APPENDED, EMPTY, link, unlink
 from castle.store.catchup import behind, cached_vectors, input_hash
@@ -46,10 +46,14 @@ class _Late(CastleError):
 def _check(name: str, run: Callable[[], tuple[int, list[str]]]) -> Finding:
     try:
         checked, problems = run()
-    except ProjectionUnavailable as error:
+    except (_Late, PalaceBusyError) as error:
+        return Finding(name, "not checked", str(error))
+    except (ProjectionUnavailable, PalaceError) as error:
         return Finding(name, "failed", str(error))
     except CastleError as error:
         return Finding(name, "not checked", str(error))
+    except (ValueError, KeyError, TypeError, OverflowError) as error:  # rows that no version of Castle wrote
+        return Finding(name, "failed", f"damaged rows ({type(error).__name__}: {error})")
     if problems:
         more = f" and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         return Finding(name, "failed", "; ".join(problems[:_SHOWN]) + more)

@@ -215,7 +215,7 @@ class Container:
         for format in self._known:
             if format.detect(name, head):
                 return Transcript(box, name, format)
-        what = (
-            "a zip inside a zip" if head.startswith(b"PK\x03\x04") else "empty" if not head else NO_TRANSCRIPT
-        )
+        what = NO_TRANSCRIPT if head else "empty"
+        if head.startswith(b"PK\x03\x04"):
+            what = "a zip inside a zip" if box.local(name) is None else "a zip that is damaged or cut off"
         return Unread(box.address(name), what)
