@@ -35,12 +35,13 @@ def to_micros(moment: datetime) -> int:
 def parse_iso(text: str, *, end_of_day: bool = False) -> int:
     """Read an ISO date or date-time; without an offset it is UTC, a bare date is its first (or last) instant.
 
-    Raises ValueError when the text is neither.
+    Raises ValueError when the text is neither, or names no time in the years 1 to 9999 of UTC.
     """
     text = text.strip()
     moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    if end_of_day and len(text) == 10:
-        moment += timedelta(days=1) - timedelta(microseconds=1)
-    return to_micros(moment)
+    try:
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"a time outside the years 1 to 9999: {text}") from error
+    last = timedelta(days=1) - timedelta(microseconds=1)
+    return to_micros(moment) + (last // timedelta(microseconds=1) if end_of_day and len(text) == 10 else 0)

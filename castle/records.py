@@ -137,6 +137,26 @@ class Hit:
     copies: tuple[str, ...] = ()
     stages: Mapping[str, StageScore] = field(default_factory=dict)
     matched: tuple[str, ...] = ()
+    boosts: Mapping[str, float] = field(default_factory=dict)
+    entity_match: bool = False
+    soar_tags: tuple[str, ...] = ()
+    soar_boost: float = 1.0
+    score_pre_soar: float | None = None
+    quality_score: float | None = None
+    quality_tier: str | None = None
+    quality_boost: float = 1.0
+    score_pre_quality: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeStatus:
+    """What the LLM judge did: whether it changed the order of its ``n`` candidates, or the ``error``."""
+
+    reordered: bool
+    n: int
+    model: str
+    elapsed_s: float
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from castle.records import StageScore
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A drawer on its way to becoming a hit; ``stages`` holds its rank and score in each list it was on."""
+    """A drawer on its way to becoming a hit.
+
+    ``stages`` holds its rank and score in each list it was on and after each stage that ranked it;
+    ``boosts`` names the factors that priors put on its score.
+    """
 
     id: str
     sha256: str
     score: float = 0.0
     stages: Mapping[str, StageScore] = field(default_factory=dict)
     matched: tuple[str, ...] = ()
+    boosts: Mapping[str, float] = field(default_factory=dict)
+    entity_match: bool = False
+    soar_tags: tuple[str, ...] = ()
+    soar_boost: float = 1.0
+    score_pre_soar: float | None = None
+    quality_score: float | None = None
+    quality_tier: str | None = None
+    quality_boost: float = 1.0
+    score_pre_quality: float | None = None
 
 
 Stage = Callable[[Sequence[Candidate]], Sequence[Candidate]]
+
+
+def ranked(candidates: Sequence[Candidate], stage: str) -> list[Candidate]:
+    """Sort by descending score, equal scores in the order given, and note each one's rank and score."""
+    ordered = sorted(candidates, key=lambda candidate: -candidate.score)
+    return [
+        replace(candidate, stages={**candidate.stages, stage: StageScore(rank, candidate.score)})
+        for rank, candidate in enumerate(ordered, start=1)
+    ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import insert, select
 
 from castle.errors import ModelError, PalaceBusyError, PalaceError
-from castle.store.filing import batches
+from castle.store.ledger import batches
 from castle.store.palace import POLL_SECONDS, Palace
 from castle.store.projection import (
     Projection,

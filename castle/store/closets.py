@@ -18,8 +18,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from castle.errors import NotFoundError
 from castle.records import HIDDEN_KINDS
 from castle.store.closet_tables import aaak, closet_drawers, closet_lines, closets
-from castle.store.filing import batches
-from castle.store.ledger import Ledger, to_json
+from castle.store.ledger import Ledger, batches, to_json
 from castle.store.reading import sealed_spans
 from castle.store.schema import drawers, membership, sources
 from castle.text.aaak import Dialect

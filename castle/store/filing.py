@@ -10,23 +10,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from castle.errors import CastleError
 from castle.records import Chunk
 from castle.store.appending import APPENDED, Tail, link, repeats, tail_of, unlink
-from castle.store.ledger import Ledger, next_seqs, to_json
-from castle.store.members import Leaving, Member, close_members, held_members, open_members, same_place
+from castle.store.ledger import Ledger, batches, next_seqs, to_json
+from castle.store.members import (
+    Leaving,
+    Member,
+    close_members,
+    held_members,
+    open_members,
+    same_place,
+)
 from castle.store.mentions import link_mentions
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
-_IN_LIMIT = 500
-
 Change = Literal["new", "changed", "unchanged"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,10 +364,9 @@ def touch(cx: Connection, rids: Sequence[int], **values: object) -> None:
     if not rids:
         return
     first = next_seqs(cx, len(rids))
-    cx.execute(
-        update(drawers).where(drawers.c.rid == bindparam("_rid")).values(seq=bindparam("_seq"), **values),
-        [{"_rid": rid, "_seq": first + n} for n, rid in enumerate(rids)],
-    )
+    change = update(drawers).where(drawers.c.rid == bindparam("_rid")).values(seq=bindparam("_seq"), **values)
+    for part in batches(list(enumerate(rids, start=first))):
+        cx.execute(change, [{"_rid": rid, "_seq": seq} for seq, rid in part])
 
 
 def end_drawers(cx: Connection, rids: Iterable[int], now: int) -> None:
@@ -430,11 +433,6 @@ def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
     if fresh:
         cx.execute(insert(drawers), fresh)
     return [known[row["id"]] for row in rows]
-
-
-def batches(items: Sequence[T], size: int = _IN_LIMIT) -> Iterable[Sequence[T]]:
-    """Cut a sequence into pieces that fit one SQL statement."""
-    return (items[i : i + size] for i in range(0, len(items), size))
 
 
 def _revision_row(source: int, number: int, version: Version, now: int) -> dict[str, object]:

@@ -23,7 +23,6 @@ from sqlalchemy import (
 
 from castle.errors import NotFoundError, UsageError
 from castle.records import Scope
-from castle.store.filing import batches
 from castle.store.graph_tables import entities, entity_aliases, evidence, triples
 from castle.store.graph_values import (
     Direction,
@@ -36,6 +35,7 @@ from castle.store.graph_values import (
     entity_id,
     state_at,
 )
+from castle.store.ledger import batches
 from castle.store.reading import AnyRow, scope_clause
 from castle.store.schema import drawers, sources
 

@@ -13,10 +13,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Literal
 
-from castle.clock import to_iso, to_micros
+from castle.clock import parse_iso, to_iso
 from castle.config.project import check_name
 from castle.errors import UsageError
 
@@ -231,10 +230,8 @@ def parse_span(what: str, text: str) -> Span:
         rest = given[found.end() :]
         if rest and not (rest[0] in "T " and _TIME.fullmatch(rest, 1)):
             raise ValueError(given)
-        moment = datetime.fromisoformat(given)
-        micros = to_micros(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
-        to_iso(micros)
-    except (ValueError, OverflowError):
+        micros = parse_iso(given)
+    except ValueError:
         shown = text if len(text) <= 60 else text[:57] + "..."
         raise UsageError(
             f"{what} {shown!r} is no ISO date or time: write 2026-05-31 or 2026-05-31T09:30:00+02:00"

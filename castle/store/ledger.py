@@ -12,9 +12,10 @@ import random
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, select
 from sqlalchemy.exc import DBAPIError
@@ -34,6 +35,9 @@ from castle.store.schema import SCHEMA_VERSION, lineage, meta, tables
 FILE_NAME = "castle.db"
 PATIENCE_SECONDS = 30.0
 _BUSY_MS = 200
+_IN_LIMIT = 500
+
+T = TypeVar("T")
 
 
 class Ledger:
@@ -197,6 +201,11 @@ def next_seqs(cx: Connection, count: int) -> int:
     set_value(cx, "seq", str(last))
     cx.execute(insert(lineage).values(seq=last, token=secrets.token_hex(6)))
     return first
+
+
+def batches(items: Sequence[T], size: int = _IN_LIMIT) -> Iterator[Sequence[T]]:
+    """Cut a sequence into pieces that fit one SQL statement."""
+    return (items[i : i + size] for i in range(0, len(items), size))
 
 
 def to_json(value: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, LargeBinary, Row, bindparam, cast, func, insert, select, update
 
+from castle.store.ledger import batches
 from castle.store.schema import drawers, membership
 
 
@@ -63,7 +64,7 @@ def same_place(row: Row[tuple[object, ...]] | None, ordinal: int, member: Member
 
 def close_members(cx: Connection, source: int, number: int, rids: Sequence[int]) -> None:
     """End the membership of drawers with revision ``number``."""
-    if rids:
+    for part in batches(rids):
         cx.execute(
             update(membership)
             .where(
@@ -72,13 +73,13 @@ def close_members(cx: Connection, source: int, number: int, rids: Sequence[int])
                 membership.c.to_revision.is_(None),
             )
             .values(to_revision=number),
-            [{"_rid": rid} for rid in rids],
+            [{"_rid": rid} for rid in part],
         )
 
 
 def open_members(cx: Connection, source: int, number: int, begin: Sequence[tuple[int, Member]]) -> None:
     """Begin the membership of drawers with revision ``number``; each comes with its ordinal."""
-    if begin:
+    for part in batches(begin):
         cx.execute(
             insert(membership),
             [
@@ -93,6 +94,6 @@ def open_members(cx: Connection, source: int, number: int, begin: Sequence[tuple
                     "first_line": member.first_line,
                     "last_line": member.last_line,
                 }
-                for ordinal, member in begin
+                for ordinal, member in part
             ],
         )

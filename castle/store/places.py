@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from castle.errors import NotFoundError, RefusedError
-from castle.store.filing import batches, touch
-from castle.store.ledger import Ledger
+from castle.store.filing import touch
+from castle.store.ledger import Ledger, batches
 from castle.store.reading import full_id, named_source
 from castle.store.schema import drawers, membership, sources, tombstones, wing_names
 from castle.store.tunnel_tables import tunnels

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 
 from castle.errors import CastleError, NotFoundError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan, State
-from castle.store.filing import batches
+from castle.store.ledger import batches
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.served import served_text

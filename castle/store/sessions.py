@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from castle.store.filing import Filing, NewDrawer, Place, Version, batches, ensure_source, find_source
-from castle.store.ledger import Ledger, to_json
+from castle.store.filing import Filing, NewDrawer, Place, Version, ensure_source, find_source
+from castle.store.ledger import Ledger, batches, to_json
 from castle.store.schema import drawers, membership, sources
 from castle.store.session_tables import attachments, blobs, messages, readings, sessions
 

@@ -91,7 +91,7 @@ def _from_text(text: str) -> int | None:
             return int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
     try:
         return parse_iso(text)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
 
 
