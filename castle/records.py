@@ -118,7 +118,11 @@ class StageScore:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer to a search; ``text`` is served text, ``copies`` are other drawers with equal text."""
+    """One answer to a search; ``text`` is served text, ``copies`` are other drawers with equal text.
+
+    Where hits are messages or sessions, it is the best drawer of one, and ``parts`` are its other drawers that
+    were found. ``stages`` holds rank and score in every list and after every stage that ranked it.
+    """
 
     id: str
     text: str
@@ -135,6 +139,7 @@ class Hit:
     filed_at: int
     state: State
     copies: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     stages: Mapping[str, StageScore] = field(default_factory=dict)
     matched: tuple[str, ...] = ()
     boosts: Mapping[str, float] = field(default_factory=dict)
@@ -161,12 +166,16 @@ class JudgeStatus:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """What one stage did: ``status`` is ``ran`` or ``skipped: reason``; ``seconds`` of wall time."""
+    """What one stage did: ``status`` is ``ran`` or ``skipped: reason``; ``seconds`` of wall time.
+
+    ``model_seconds`` of them were spent in a model.
+    """
 
     name: str
     status: str
     seconds: float
     candidates: int
+    model_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +183,9 @@ class SearchResult:
     """The answer to one query.
 
     ``behind`` counts drawers that could not be considered at all; ``degraded`` lists every guarantee that was
-    not in force, in words for the user.
+    not in force, in words for the user. ``confident`` is false when no hit is likely to answer the query.
+    ``ranked`` counts what was found in all, in the unit ``by``; ``cursor`` asks for the next page, None when
+    there is none.
     """
 
     query: str
@@ -182,6 +193,12 @@ class SearchResult:
     stages: tuple[StageReport, ...]
     behind: int
     degraded: tuple[str, ...]
+    mode: str = "max"
+    by: str = "drawer"
+    confident: bool = True
+    ranked: int = 0
+    cursor: str | None = None
+    judge_status: JudgeStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from typing import Any, Literal
 from castle.config.halls import HALL_KEYWORDS
 
 Fusion = Literal["scores", "rrf"]
+Priors = Literal["bounded", "compat"]
+SearchMode = Literal["fast", "standard", "boosted", "max"]
 LlmProvider = Literal["ollama", "openai-compat", "anthropic", "claude-cli"]
 
 
@@ -140,13 +142,17 @@ class Settings:
         pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$",
         example="auto, cpu, mps, cuda or cuda:1",
     )
+    search_mode: SearchMode = _key(
+        "max", "Stages of a search: fast, standard (+ quality), boosted (+ Soar), max (+ judge)."
+    )
+    priors: Priors = _key(
+        "bounded", "Strength of recency, Soar and quality: bounded breaks near-ties, compat is full strength."
+    )
     fusion: Fusion = _key("scores", "How recall lists are fused: calibrated scores, or ranks (rrf).")
     k_rrf: int = _key(60, "Constant of reciprocal rank fusion.", ge=1, le=100_000)
     weight_dense: float = _key(1.0, "Weight of dense recall in the fusion.", ge=0, le=1000)
     weight_sparse: float = _key(1.0, "Weight of lexical recall in the fusion.", ge=0, le=1000)
-    weight_kg: float = _key(
-        0.5, "Weight of graph recall in the fusion.", pending="graph recall", ge=0, le=1000
-    )
+    weight_kg: float = _key(0.5, "Weight of graph recall in the fusion.", ge=0, le=1000)
     search_catch_up_ms: int = _key(
         200, "Milliseconds a search may spend on bringing its indexes up to date.", ge=0, le=600_000
     )
@@ -156,56 +162,37 @@ class Settings:
     recency_tau_days: float = _key(
         90.0,
         "Days in which the boost of recent drawers falls to 1/e.",
-        pending="recency",
         gt=0,
         le=1e6,
     )
     recency_max_boost: float = _key(
-        1.5, "Factor for a drawer written now; 1 switches the boost off.", pending="recency", ge=1, le=10
+        1.5, "Factor for a drawer written now; 1 switches the boost off.", ge=1, le=10
     )
-    info_weight_enabled: bool = _key(False, "Demote drawers that say little new.", pending="novelty")
-    info_weight_threshold: float = _key(
-        0.10, "Novelty below which a drawer is demoted.", pending="novelty", ge=0, le=1
+    info_weight_enabled: bool = _key(False, "Demote drawers that say little new.")
+    info_weight_threshold: float = _key(0.10, "Novelty below which a drawer is demoted.", ge=0, le=1)
+    info_weight_min_factor: float = _key(0.5, "Factor for a drawer without any novelty.", ge=0, le=1)
+    kg_hop_top_n: int = _key(50, "Drawers graph recall may bring.", ge=0, le=10_000)
+    reranker: str = _key(
+        "builtin",
+        "Cross-encoder: builtin, off, auto (the two models below), or a model by name or directory.",
     )
-    info_weight_min_factor: float = _key(
-        0.5, "Factor for a drawer without any novelty.", pending="novelty", ge=0, le=1
-    )
-    kg_hop_top_n: int = _key(50, "Drawers graph recall may bring.", pending="graph recall", ge=0, le=10_000)
-    reranker_model_gpu: str = _key(
-        "BAAI/bge-reranker-v2-m3", "Cross-encoder on a GPU.", pending="cross-encoder"
-    )
-    reranker_model_cpu: str = _key(
-        "BAAI/bge-reranker-base", "Cross-encoder on a CPU.", pending="cross-encoder"
-    )
-    reranker_k_interactive: int = _key(
-        20, "Candidates the cross-encoder reads in a search.", pending="cross-encoder", ge=1, le=1000
-    )
+    reranker_model_gpu: str = _key("BAAI/bge-reranker-v2-m3", "Cross-encoder on a GPU.")
+    reranker_model_cpu: str = _key("BAAI/bge-reranker-base", "Cross-encoder on a CPU.")
+    reranker_k_interactive: int = _key(20, "Candidates the cross-encoder reads in a search.", ge=1, le=1000)
     reranker_k_hook: int = _key(
-        10, "Candidates the cross-encoder reads for a hook.", pending="cross-encoder", ge=1, le=1000
+        10, "Candidates the cross-encoder reads for a hook.", pending="capture hooks", ge=1, le=1000
     )
-    llm_provider: LlmProvider = _key("ollama", "Provider of the language model.", pending="LLM judge")
-    llm_model: str = _key("qwen3.5:latest", "Name of the language model.", pending="LLM judge")
-    llm_endpoint: str | None = _key(
-        None, "URL of the provider; null takes the provider's own.", pending="LLM judge"
-    )
-    llm_api_key: str | None = _key(None, "Key for an external provider.", pending="LLM judge", secret=True)
-    llm_timeout: float = _key(120.0, "Seconds to wait for an answer.", pending="LLM judge", gt=0, le=86_400)
-    llm_judge_top_n: int = _key(10, "Candidates the judge orders.", pending="LLM judge", ge=1, le=100)
-    soar_rules_path: Path | None = _key(
-        None, "File of Soar productions; null takes the packaged rules.", pending="Soar boosts"
-    )
-    quality_threshold_medium: float = _key(
-        0.53, "Quality from which a drawer counts as medium.", pending="quality", ge=0, le=1
-    )
-    quality_threshold_high: float = _key(
-        0.60, "Quality from which a drawer counts as high.", pending="quality", ge=0, le=1
-    )
-    quality_boost_medium: float = _key(
-        1.15, "Factor for a drawer of medium quality.", pending="quality", ge=0.1, le=10
-    )
-    quality_boost_high: float = _key(
-        1.25, "Factor for a drawer of high quality.", pending="quality", ge=0.1, le=10
-    )
+    llm_provider: LlmProvider = _key("ollama", "Provider of the language model.")
+    llm_model: str = _key("qwen3.5:latest", "Name of the language model.")
+    llm_endpoint: str | None = _key(None, "URL of the provider; null takes the provider's own.")
+    llm_api_key: str | None = _key(None, "Key for an external provider.", secret=True)
+    llm_timeout: float = _key(120.0, "Seconds to wait for an answer.", gt=0, le=86_400)
+    llm_judge_top_n: int = _key(10, "Candidates the judge orders.", ge=1, le=100)
+    soar_rules_path: Path | None = _key(None, "File of Soar productions; null takes the packaged rules.")
+    quality_threshold_medium: float = _key(0.53, "Quality from which a drawer counts as medium.", ge=0, le=1)
+    quality_threshold_high: float = _key(0.60, "Quality from which a drawer counts as high.", ge=0, le=1)
+    quality_boost_medium: float = _key(1.15, "Factor for a drawer of medium quality.", ge=0.1, le=10)
+    quality_boost_high: float = _key(1.25, "Factor for a drawer of high quality.", ge=0.1, le=10)
     entity_languages: tuple[str, ...] = _key(
         ("en",),
         "Languages in which names are noticed: de, en, es, fr, hi, it, ja, ko, pt-br, ru, zh-cn.",

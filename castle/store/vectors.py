@@ -53,6 +53,8 @@ INDEXED_ROWS = 50_000
 """Rows from which scalar indexes pay: below, a scan costs no more."""
 
 _MARK = "#watermark"
+# For each of the two caches that LanceDB keeps; left alone, they may grow to seven gigabytes.
+_CACHE_BYTES = 64_000_000
 _NEVER = 2**62
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
@@ -185,7 +187,9 @@ class Vectors:
         return native_edge("table of vectors", self.directory)
 
     def _connect(self) -> Any:
-        return import_lancedb().connect(str(self.path), read_consistency_interval=timedelta(0))
+        lancedb = import_lancedb()
+        session = lancedb.Session(index_cache_size_bytes=_CACHE_BYTES, metadata_cache_size_bytes=_CACHE_BYTES)
+        return lancedb.connect(str(self.path), read_consistency_interval=timedelta(0), session=session)
 
     def _open(self) -> Any:
         if not self.directory.exists():

@@ -52,7 +52,7 @@ def test_show_lists_every_key_with_its_origin(
     assert lines["weight_dense"] == ["weight_dense", "2.0", "environment", "CASTLE_WEIGHT_DENSE"]
     before, after = out.split("\nAccepted, but not read by this version:\n")
     assert "weight_sparse" in before
-    assert "weight_kg" in after
+    assert "hooks.silent_save" in after
     assert err == ""
 
 
@@ -61,7 +61,7 @@ def test_show_as_json(run: Run, tmp_path: Path) -> None:
     assert [row["key"] for row in rows] == list(keys())
     by_key = {row["key"]: row for row in rows}
     assert by_key["weight_kg"] == {
-        "key": "weight_kg", "value": 0.5, "origin": "default", "pending": "graph recall",
+        "key": "weight_kg", "value": 0.5, "origin": "default", "pending": None,
     }  # fmt: skip
     assert by_key["palace_path"]["value"] == str(tmp_path / "castle" / "palace")
 
@@ -80,7 +80,8 @@ def test_set_warns_when_it_will_not_be_seen(run: Run, monkeypatch: pytest.Monkey
     out, err = run("config", "set", "k_rrf", "70")
     assert out == ""
     assert "the environment variable CASTLE_K_RRF is set and goes before the file" in err
-    assert "does not read weight_kg yet (graph recall)" in run("config", "set", "weight_kg", "1")[1]
+    said = run("config", "set", "hooks.silent_save", "false")[1]
+    assert "does not read hooks.silent_save yet (capture hooks)" in said
 
 
 def test_a_secret_comes_from_standard_input_and_is_never_shown(run: Run) -> None:

@@ -1,0 +1,97 @@
+"""How to search: modes, and every number that a stage works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from castle.config.settings import Fusion, Priors, SearchMode, Settings
+
+Unit = Literal["drawer", "message", "session"]
+
+MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
+    {
+        "fast": (),
+        "standard": ("quality",),
+        "boosted": ("soar", "quality"),
+        "max": ("judge", "soar", "quality"),
+    }
+)
+"""What each mode runs after recall, fusion and the cross-encoder, in this order."""
+
+STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.05, "soar": 0.05, "quality": 0.05})
+"""The exponents that bound the factors of the priors; 1 would be their full strength."""
+
+
+@dataclass(frozen=True, slots=True)
+class QualityTuning:
+    """Qualities from which a drawer counts as medium or high, and the factors for it."""
+
+    threshold_medium: float = 0.53
+    threshold_high: float = 0.60
+    boost_medium: float = 1.15
+    boost_high: float = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One search: its mode, its unit, and the constants of the stages.
+
+    ``now`` is the time that relative dates and recency count from, in microseconds; None takes the palace's
+    clock. ``rerank_k`` candidates at least are read by the cross-encoder, and as many as a page holds.
+    ``priors`` chooses between bounded factors and those of full strength (compat).
+    """
+
+    mode: SearchMode = "max"
+    by: Unit = "drawer"
+    now: int | None = None
+    fusion: Fusion = "scores"
+    k_rrf: float = 60.0
+    weights: Mapping[str, float] = field(default_factory=lambda: {"dense": 1.0, "lexical": 1.0, "graph": 0.5})
+    graph_top_n: int = 50
+    catch_up_ms: int = 200
+    recency_max_boost: float = 1.5
+    recency_tau_days: float = 90.0
+    info_weight: bool = False
+    info_weight_threshold: float = 0.10
+    info_weight_min_factor: float = 0.5
+    rerank_k: int = 20
+    judge_top_n: int = 10
+    quality: QualityTuning = QualityTuning()
+    priors: Priors = "bounded"
+
+    def strength(self, prior: str) -> float:
+        """Return the exponent that a prior's factors are raised to."""
+        return 1.0 if self.priors == "compat" else STRENGTHS[prior]
+
+
+def options_of(settings: Settings) -> Options:
+    """Return the options that the settings ask for."""
+    return Options(
+        mode=settings.search_mode,
+        fusion=settings.fusion,
+        k_rrf=settings.k_rrf,
+        weights={
+            "dense": settings.weight_dense,
+            "lexical": settings.weight_sparse,
+            "graph": settings.weight_kg,
+        },
+        graph_top_n=settings.kg_hop_top_n,
+        catch_up_ms=settings.search_catch_up_ms,
+        recency_max_boost=settings.recency_max_boost,
+        recency_tau_days=settings.recency_tau_days,
+        info_weight=settings.info_weight_enabled,
+        info_weight_threshold=settings.info_weight_threshold,
+        info_weight_min_factor=settings.info_weight_min_factor,
+        rerank_k=settings.reranker_k_interactive,
+        judge_top_n=settings.llm_judge_top_n,
+        quality=QualityTuning(
+            settings.quality_threshold_medium,
+            settings.quality_threshold_high,
+            settings.quality_boost_medium,
+            settings.quality_boost_high,
+        ),
+        priors=settings.priors,
+    )
