@@ -1,9 +1,9 @@
 """Question sets with known answers, turned into transcripts that ``castle mine`` files.
 
-LoCoMo (Maharana et al., 2024; CC BY-NC 4.0, for evaluation only): the turns of a conversation are messages, the
-answer to a question is the turns named as its evidence. LongMemEval (Wu et al., 2024; MIT): every question has
-a haystack of sessions of its own, its answer is the sessions that hold the evidence. Both are read from a
-directory that the user names; neither is part of Castle.
+LoCoMo (Maharana et al., 2024; CC BY-NC 4.0, for evaluation only): the turns of a conversation are messages,
+and the answer to a question is the turns named as its evidence. LongMemEval (Wu et al., 2024; MIT): every
+question has a haystack of sessions of its own, and its answer is the sessions that hold the evidence. Both
+are read from where the user has them; neither is part of Castle.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def locomo(path: Path) -> Corpus:
         for session, turns in talk.items():
             if not isinstance(turns, list):
                 continue
-            when = datetime.strptime(talk[f"{session}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            when = datetime.strptime(talk[f"{session}_date_time"], "%I:%M %p on %d %B, %Y").replace(
+                tzinfo=UTC
+            )
             messages += [
                 {
                     "session": f"{wing}-{session}", "id": turn["dia_id"], "role": "user",

@@ -120,8 +120,8 @@ class StageScore:
 class Hit:
     """One answer to a search; ``text`` is served text, ``copies`` are other drawers with equal text.
 
-    Where hits are messages or sessions, it is the best drawer of one, and ``parts`` are its other drawers that
-    were found. ``stages`` holds rank and score in every list and after every stage that ranked it.
+    Where hits are messages or sessions, it is the best drawer of one, and ``parts`` are its other drawers
+    that were found. ``stages`` holds rank and score in every list and after every stage that ranked it.
     """
 
     id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,9 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("CASTLE_CACHE_DIR", str(CACHE))
-    for name in ("CASTLE_HOME", "CASTLE_PALACE_PATH", "MEMPAL_PALACE_PATH", "CASTLE_EMBEDDER_MODEL"):
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MEMPAL_PALACE_PATH")
+    own = ("CASTLE_HOME", "CASTLE_PALACE_PATH", "CASTLE_EMBEDDER_MODEL", "CASTLE_PROJECT")
+    for name in (*keys, *own, *(name for name in os.environ if name.startswith("CASTLE_LLM_"))):
         monkeypatch.delenv(name, raising=False)
     return home
 

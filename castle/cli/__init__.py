@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+INTERRUPTED = 130
+TERMINATED = 143
 
 _GLOBAL_WITH_VALUE = ("--palace",)
 _GLOBAL_FLAGS = ("--debug",)
@@ -16,19 +20,40 @@ def main(argv: Sequence[str] | None = None) -> None:
     _open_streams()
     _tolerant_streams()
     arguments = _hoisted(list(sys.argv[1:] if argv is None else argv))
-    debug = "--debug" in arguments
+    with _terminable() as told:
+        try:
+            code = _run(arguments, "--debug" in arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader of our output has gone; keep the interpreter from complaining at shutdown.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+    sys.exit(TERMINATED if told and code == INTERRUPTED else code)
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """Let SIGTERM stop a command as Ctrl-C does, at a place where nothing is lost; yield what has come."""
+    told: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        told.append(number)
+        raise KeyboardInterrupt
+
     try:
-        code = _run(arguments, debug)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of our output has gone; keep the interpreter from complaining at shutdown.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread, which alone hears signals
+        yield told
+        return
+    try:
+        yield told
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
     import typer.exceptions
+    import typer.main
 
     from castle.cli.app import app
     from castle.errors import CastleError, UsageError
@@ -36,8 +61,13 @@ def _run(arguments: list[str], debug: bool) -> int:
     try:
         if "--palace=" in arguments or ("--palace", "") in zip(arguments, arguments[1:], strict=False):
             raise UsageError("--palace is empty: name the directory of a palace")
-        result = app(arguments, prog_name="castle", standalone_mode=False)
+        command = typer.main.get_command(app)
+        # Not the command's own main: that turns interrupts and a closed pipe into other exit codes.
+        with command.make_context("castle", arguments) as context:
+            result = command.invoke(context)
         return result if isinstance(result, int) else 0
+    except typer.exceptions.Exit as leaving:
+        return leaving.exit_code
     except typer.exceptions.TyperException as error:
         return _usage(error)
     except CastleError as error:
@@ -45,13 +75,11 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise
         _complain(str(error))
         return error.exit_code
-    except SystemExit as leaving:
-        # Typer leaves with 1 when the reader of its output has gone, which is no failure of the command.
-        gone = isinstance(leaving.__context__, OSError) and leaving.__context__.errno == errno.EPIPE
-        return 0 if gone else int(leaving.code or 0)
     except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # the terminal has written ^C
         _complain("interrupted; run the same command again to go on")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:  # the edge of the process: a fault of ours becomes one line
@@ -73,8 +101,9 @@ def _usage(error: Exception) -> int:
 
 
 def _complain(message: str) -> None:
-    line = " ".join(message.splitlines())
-    sys.stderr.write(f"castle: {line}\n")
+    from castle.cli.output import note
+
+    note("castle: " + " ".join(message.splitlines()))
 
 
 def _hoisted(arguments: list[str]) -> list[str]:

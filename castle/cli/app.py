@@ -20,8 +20,11 @@ from castle.cli import (
     keeping,
     kg,
     mcp,
+    novelty,
+    searching,
     split,
     tunnels,
+    understand,
     wing,
 )
 
@@ -58,7 +61,10 @@ def root(
 
 
 filing.add_to(app)
+searching.add_to(app)
 finding.add_to(app)
+novelty.add_to(app)
+understand.add_to(app)
 keeping.add_to(app)
 check.add_to(app)
 compress.add_to(app)

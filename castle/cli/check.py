@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from castle.cli.common import MOST, AsJson, castle
+from castle.cli.common import AsJson, castle
 from castle.cli.output import note, say_json, say_table
+
+_MOST_DAYS = 1_000_000
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,7 +22,7 @@ def check(
     stale_after: Annotated[
         int,
         typer.Option(
-            "--stale-after", help="Days without anybody saying so (0: never stale).", min=0, max=MOST
+            "--stale-after", help="Days without anybody saying so (0: never stale).", min=0, max=_MOST_DAYS
         ),
     ] = 365,
     as_json: AsJson = False,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from castle.errors import UsageError
 
 if TYPE_CHECKING:
     from castle.service import Castle
 
 MOST = 1_000_000_000
 """The largest number that an option takes; databases know no endless ones."""
+
+
+def path_argument(text: str) -> Path:
+    """Read a path; an empty one is a variable that is not set, not the directory we are in."""
+    if not text:
+        raise UsageError('the path is empty: name one ("." is the directory you are in)')
+    return Path(text)
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Wing = Annotated[str | None, typer.Option("--wing", help="Only this wing.")]

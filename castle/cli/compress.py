@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from castle.cli.common import AsJson, Wing, castle
-from castle.cli.output import PARTIAL, note, plain, progress, say_json, say_table
+from castle.cli.common import AsJson, Wing, castle, path_argument
+from castle.cli.output import PARTIAL, counted, note, plain, progress, say_json, say_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,7 +23,10 @@ def compress(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", help="JSON: codes of names (entities), and names to pass over (skip_names)."
+            "--config",
+            help="JSON: codes of names (entities), and names to pass over (skip_names).",
+            metavar="<path>",
+            parser=path_argument,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -58,5 +61,5 @@ def compress(
         if dry_run:
             note("nothing was written")
     if done.left:
-        note(f"{done.left:,} sources changed meanwhile: run the command again")
+        note(f"{counted(done.left, 'source')} changed meanwhile: run the command again")
     return PARTIAL if done.left else 0

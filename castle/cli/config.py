@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from castle import config
+from castle.cli.output import note, say, say_json, visible, write
 from castle.config.values import MASK, plain, to_yaml
 
 app = typer.Typer(help="Show and change settings.", no_args_is_help=True)
@@ -24,13 +24,13 @@ def show(context: typer.Context, as_json: AsJson = False) -> None:
     settings = _settings(context)
     rows = [_row(settings, key) for key in config.keys().values()]
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        say_json(rows)
     else:
         _print_rows([row for row in rows if row["pending"] is None])
-        typer.echo("\nAccepted, but not read by this version:")
+        say("\nAccepted, but not read by this version:")
         _print_rows([row for row in rows if row["pending"] is not None])
     for hint in config.hints():
-        typer.echo(f"note: {hint}", err=True)
+        note(f"note: {hint}")
 
 
 @app.command()
@@ -38,7 +38,10 @@ def get(context: typer.Context, key: str, as_json: AsJson = False) -> None:
     """Print the value of one setting."""
     found = config.find_key(key)
     row = _row(_settings(context), found)
-    typer.echo(json.dumps(row, ensure_ascii=False) if as_json else _text(row["value"]))
+    if as_json:
+        say_json(row)
+    else:
+        write(f"{_text(row['value'])}\n")
 
 
 @app.command("set")
@@ -49,12 +52,12 @@ def set_(
     """Set a key in the user's castle.yaml; the rest of the file stays as it is."""
     found = config.find_key(key)
     path = config.set_user(key, sys.stdin.readline().rstrip("\r\n") if value == "-" else value)
-    typer.echo(f"{key} is set in {path}", err=True)
+    note(f"{key} is set in {path}")
     variable = next((name for name in found.env if os.environ.get(name)), None)
     if variable:
-        typer.echo(f"note: the environment variable {variable} is set and goes before the file", err=True)
+        note(f"note: the environment variable {variable} is set and goes before the file")
     if found.pending:
-        typer.echo(f"note: this version does not read {key} yet ({found.pending})", err=True)
+        note(f"note: this version does not read {key} yet ({found.pending})")
 
 
 def _settings(context: typer.Context) -> config.Settings:
@@ -80,11 +83,11 @@ def _text(value: object) -> str:
 def _print_rows(rows: list[dict[str, object]]) -> None:
     cells = []
     for row in rows:
-        text = _text(row["value"])
-        note = f"  (for: {row['pending']})" if row["pending"] else ""
+        text = visible(_text(row["value"]))
+        remark = f"  (for: {row['pending']})" if row["pending"] else ""
         cells.append(
-            (row["key"], text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...", row["origin"], note)
+            (row["key"], text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...", row["origin"], remark)
         )
     widths = [max(len(str(cell[column])) for cell in cells) for column in (0, 1)]
-    for name, text, origin, note in cells:
-        typer.echo(f"{name!s:{widths[0]}}  {text:{widths[1]}}  {origin}{note}")
+    for name, text, origin, remark in cells:
+        say(f"{name!s:{widths[0]}}  {text:{widths[1]}}  {origin}{remark}")

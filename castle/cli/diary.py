@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from castle.cli.common import AsJson, castle
+from castle.cli.common import AsJson, castle, path_argument
 from castle.cli.output import PARTIAL, note, progress, say, say_json
 from castle.errors import UsageError
 
@@ -60,7 +60,9 @@ def read(
 @app.command()
 def ingest(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="Where the day files are.", metavar="DIR")],
+    directory: Annotated[
+        Path, typer.Argument(help="Where the day files are.", metavar="DIR", parser=path_argument)
+    ],
     wing: Annotated[str, typer.Option("--wing", help="The wing they go to.")] = "diary",
     as_json: AsJson = False,
 ) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from castle.cli.common import MOST, AsJson, castle
-from castle.cli.output import note, progress, say, say_json, say_table
+from castle.cli.output import counted, note, progress, say, say_json, say_table
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def list_(
     if page.entities and shown < page.total:
         note(f"{len(page.entities):,} of {page.total:,} entities; go on with --offset {shown}")
     if page.left:
-        note(f"{page.left:,} earlier drawers are to be read for new names: `castle entities relink`")
+        note(f"to be read for new names: {counted(page.left, 'earlier drawer')}; `castle entities relink`")
 
 
 @app.command()
@@ -95,7 +95,7 @@ def relink(context: typer.Context, as_json: AsJson = False) -> None:
     if as_json:
         say_json(done)
     else:
-        note(f"{done.read:,} drawers read, {done.found:,} mentions found")
+        note(f"{counted(done.read, 'drawer')} read, {counted(done.found, 'mention')} found")
 
 
 def _tell(entity: Entity, what: str, as_json: bool) -> None:
@@ -103,8 +103,7 @@ def _tell(entity: Entity, what: str, as_json: bool) -> None:
         say_json(entity)
         return
     also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
-    drawers = f"{entity.mentions:,} drawer{'' if entity.mentions == 1 else 's'}"
-    say(f"{what}: {entity.name}, {entity.kind}{also}, mentioned in {drawers}")
+    say(f"{what}: {entity.name}, {entity.kind}{also}, mentioned in {counted(entity.mentions, 'drawer')}")
 
 
 def _row(entity: Entity) -> tuple[object, ...]:

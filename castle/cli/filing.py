@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from castle.cli.common import MOST, AsJson, castle
-from castle.cli.output import PARTIAL, note, progress, say, say_json, say_table
+from castle.cli.common import MOST, AsJson, castle, path_argument
+from castle.cli.output import PARTIAL, counted, note, progress, say, say_json, say_table
 from castle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from castle.service import Castle
 
 _SKIPS_SHOWN = 20
-Directory = Annotated[Path, typer.Argument(help="The project's directory.", metavar="DIR")]
+Directory = Annotated[
+    Path, typer.Argument(help="The project's directory.", metavar="DIR", parser=path_argument)
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,7 +59,11 @@ def mine(
     context: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(help="A project, a transcript, an export or a folder of them.", metavar="[PATH]"),
+        typer.Argument(
+            help="A project, a transcript, an export or a folder of them.",
+            metavar="[PATH]",
+            parser=path_argument,
+        ),
     ] = None,
     mode: Annotated[str, typer.Option("--mode", help="auto, projects or convos.")] = "auto",
     wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
@@ -83,6 +89,8 @@ def mine(
     Without PATH it offers the transcript folders found on this machine. Exit code 3 when something could not
     be filed, 130 when interrupted: the same command goes on.
     """
+    if extract not in ("exchange", "general"):
+        raise UsageError(f"extract {extract!r} is neither exchange nor general")
     with castle(context) as service:
         paths = [path] if path is not None else _offered()
         codes = [
@@ -94,7 +102,7 @@ def mine(
                 wing=wing,
                 gitignore=not no_gitignore,
                 include_ignored=[
-                    part for given in include_ignored or () for part in given.split(",") if part
+                    part for named in include_ignored or () for part in named.split(",") if part
                 ],
                 agent=agent,
                 limit=limit,
@@ -109,7 +117,8 @@ def mine(
 def sweep(
     context: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(help="A transcript, or a folder of them.", metavar="[PATH]")
+        Path | None,
+        typer.Argument(help="A transcript, or a folder of them.", metavar="[PATH]", parser=path_argument),
     ] = None,
     wing: Annotated[str | None, typer.Option("--wing", help="File it under this wing.")] = None,
     as_json: AsJson = False,
@@ -142,7 +151,7 @@ def sync(
     for path in report.gone:
         say(path)
     done = "marked superseded" if report.applied else "gone; `castle sync --apply` marks them superseded"
-    note(f"{len(report.gone):,} of {report.checked:,} files {done if report.gone else 'gone'}")
+    note(f"{len(report.gone):,} of {counted(report.checked, 'file')} {done if report.gone else 'gone'}")
 
 
 def _offered() -> list[Path]:
@@ -185,10 +194,10 @@ def _drain(service: Castle, as_json: bool) -> int:
     if as_json:
         say_json(report)
     else:
-        say(f"{report.events:,} hook events, {report.transcripts:,} transcripts named")
-        say(f"{report.messages_new:,} messages filed as {report.drawers_new:,} drawers")
+        say(f"{counted(report.events, 'hook event')}, {counted(report.transcripts, 'transcript')} named")
+        say(f"{counted(report.messages_new, 'message')} filed as {counted(report.drawers_new, 'drawer')}")
         if report.kept or report.given_up:
-            note(f"{report.kept:,} events are kept for the next sweep, {report.given_up:,} are let go")
+            note(f"{counted(report.kept, 'event')} kept for the next sweep, {report.given_up:,} let go")
         _say_left_out(report)
     if report.interrupted:
         note("interrupted; what was filed is kept, `castle sweep` goes on")
@@ -199,7 +208,7 @@ def _drain(service: Castle, as_json: bool) -> int:
 def _say_plan(plan: Plan) -> None:
     say(f"wing {plan.wing}")
     say_table(("room", "what"), [(room.name, room.description) for room in plan.rooms])
-    say(f"{plan.files:,} files, {plan.bytes / 1e6:,.1f} MB, about {_duration(plan.seconds)} to mine")
+    say(f"{counted(plan.files, 'file')}, {plan.bytes / 1e6:,.1f} MB, about {_duration(plan.seconds)} to mine")
 
 
 def _approved(plan: Plan) -> Plan:
@@ -228,11 +237,11 @@ def _say_files(report: MineReport) -> None:
     if report.dry_run:
         say_table(("file", "room", "drawers"), report.planned)
     say(
-        f"wing {report.wing}: {report.files:,} files"
+        f"wing {report.wing}: {counted(report.files, 'file')}"
         f" ({report.new:,} new, {report.changed:,} changed, {report.unchanged:,} unchanged)"
     )
     say(
-        f"{report.drawers_new:,} drawers {'would be ' if report.dry_run else ''}filed, "
+        f"{counted(report.drawers_new, 'drawer')} {'would be ' if report.dry_run else ''}filed, "
         f"{report.drawers_superseded:,} superseded, {report.seconds:.1f} s"
     )
     if report.rooms:
@@ -242,12 +251,13 @@ def _say_files(report: MineReport) -> None:
 
 def _say_messages(report: ConvoReport) -> None:
     say(
-        f"{report.transcripts:,} transcripts ({report.unchanged:,} unchanged), "
-        f"{report.sessions:,} sessions ({report.sessions_new:,} new)"
+        f"{counted(report.transcripts, 'transcript')} ({report.unchanged:,} unchanged), "
+        f"{counted(report.sessions, 'session')} ({report.sessions_new:,} new)"
     )
     say(
-        f"{report.messages_new:,} messages {'would be ' if report.dry_run else ''}filed as "
-        f"{report.drawers_new:,} drawers, {report.messages_known:,} known before, {report.seconds:.1f} s"
+        f"{counted(report.messages_new, 'message')} {'would be ' if report.dry_run else ''}filed as "
+        f"{counted(report.drawers_new, 'drawer')}, {report.messages_known:,} known before, "
+        f"{report.seconds:.1f} s"
     )
     if report.kinds:
         say_table(("kind", "messages met"), sorted(report.kinds.items()))

@@ -13,64 +13,16 @@ from castle.clock import to_iso
 
 if TYPE_CHECKING:
     from castle.answers import Found
-    from castle.records import Hit, SearchResult
-    from castle.store.reading import PlaceCount
+    from castle.records import Hit
     from castle.store.status import Status
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
-    app.command()(search)
     app.command()(get)
     app.command("list")(list_)
     app.command()(sessions)
     app.command()(status)
-
-
-def search(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What you look for, in any words.")],
-    wing: Wing = None,
-    room: Room = None,
-    limit: Annotated[int, typer.Option("--limit", "--results", "-n", help="How many at most.")] = 5,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", help="Written at or after this ISO date or time.", metavar="TIME"),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help="Written before this time, or up to this day.", metavar="TIME"),
-    ] = None,
-    role: Annotated[str | None, typer.Option("--role", help="Only this role (user, assistant).")] = None,
-    source: Source = None,
-    kind: Kind = None,
-    history: History = False,
-    as_of: AsOf = None,
-    as_json: AsJson = False,
-) -> int:
-    """Find the exact words again. Exit code 3 when something could not be searched."""
-    with castle(context) as service:
-        result = service.search(
-            query,
-            wing=wing,
-            room=room,
-            limit=limit,
-            since=since,
-            until=until,
-            role=role,
-            source=source,
-            kinds=kind or (),
-            history=history,
-            as_of=as_of,
-        )
-        hint = "" if result.hits else _unknown_place(service.places(), wing, room)
-    if as_json:
-        say_json(result)
-    else:
-        _say_hits(result)
-    if hint:
-        note(hint)
-    return PARTIAL if result.degraded else 0
 
 
 def get(
@@ -220,47 +172,11 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
     return PARTIAL if late else 0
 
 
-def _unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | None) -> str:
-    """Say that a wing or room that was asked for is not there, and which are."""
-    wings = sorted({place.wing for place in places})
-    if wing is not None and wing not in wings:
-        return f"there is no wing {wing}; there are: {', '.join(wings)}"
-    rooms = sorted({place.room for place in places if wing in (None, place.wing)})
-    if room is not None and room not in rooms:
-        return f"there is no room {room}; there are: {', '.join(rooms)}"
-    return ""
-
-
 def _minute(moment: int | None) -> str:
     return to_iso(moment)[:16] if moment is not None else ""
 
 
-def _say_hits(result: SearchResult) -> None:
-    for number, hit in enumerate(result.hits, start=1):
-        say(_headline(number, hit))
-        say(f"    {_where(hit)}")
-        say(f"    written {_second(hit.authored_at)}, filed {_second(hit.filed_at)}")
-        say()
-        say(_indented(hit.text))
-        say()
-    if not result.hits:
-        note("nothing found")
-    for reason in result.degraded:
-        note(f"degraded: {reason}")
-
-
-def _headline(number: int, hit: Hit) -> str:
-    marks = [f"score {hit.score:.3f}", f"{hit.wing} / {hit.room}"]
-    if hit.speaker or hit.role:
-        marks.append(hit.speaker or hit.role)
-    if hit.state != "current":
-        marks.append(hit.state)
-    if hit.copies:
-        marks.append(f"+{len(hit.copies)} cop{'y' if len(hit.copies) == 1 else 'ies'}")
-    return f"{number:>2}. {hit.id}  {'  '.join(marks)}"
-
-
-def _where(item: Hit | Found) -> str:
+def where(item: Hit | Found) -> str:
     """Return file and lines, or file, session and message: lines of a message are not those of its file."""
     place = item.address
     if item.source.startswith("session:"):
@@ -273,17 +189,19 @@ def _where(item: Hit | Found) -> str:
     return f"{place.path}:{lines}"
 
 
-def _second(moment: int) -> str:
+def second(moment: int) -> str:
+    """Return a time without its microseconds."""
     return to_iso(moment // 1_000_000 * 1_000_000).replace(".000000", "")
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
+    """Return a text set in by four spaces."""
     return "\n".join(f"    {line}" for line in text.rstrip("\n").split("\n"))
 
 
 def _say_found(found: Found) -> None:
-    say(f"{found.id}  {found.wing} / {found.room}  {_where(found)}  {found.state}")
-    say(f"written {_second(found.authored_at)}, filed {_second(found.filed_at)} by {found.added_by}")
+    say(f"{found.id}  {found.wing} / {found.room}  {where(found)}  {found.state}")
+    say(f"written {second(found.authored_at)}, filed {second(found.filed_at)} by {found.added_by}")
     say()
     write(found.text if found.text.endswith("\n") else f"{found.text}\n")
     say()
@@ -291,7 +209,7 @@ def _say_found(found: Found) -> None:
 
 def _row(found: Found) -> Sequence[object]:
     first = " ".join(found.text.split())
-    return (found.id, found.wing, found.room, _where(found), first[:60] + ("…" if len(first) > 60 else ""))
+    return (found.id, found.wing, found.room, where(found), first[:60] + ("…" if len(first) > 60 else ""))
 
 
 def _source_state(gone: bool, forgotten: bool) -> str:

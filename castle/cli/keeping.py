@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import AsJson, castle
-from castle.cli.output import PARTIAL, note, progress, say_json, say_table
+from castle.cli.output import PARTIAL, counted, note, progress, say_json, say_table
 
 if TYPE_CHECKING:
     from castle.records import Finding
@@ -73,7 +73,7 @@ def _tell(verb: str, count: int, as_json: bool) -> None:
     if as_json:
         say_json({verb: count})
     else:
-        note(f"{count:,} drawer{'' if count == 1 else 's'} {verb}")
+        note(f"{counted(count, 'drawer')} {verb}")
 
 
 def _say_findings(findings: Sequence[Finding], as_json: bool) -> int:

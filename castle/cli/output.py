@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +20,39 @@ PARTIAL = 3
 _SHOW_AFTER_SECONDS = 1.0
 _TIMES = ("_at", "valid_from", "valid_to")
 _PIPE_WIDTH = 2000
+_NARROWEST = 8
+_ACTS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LAYOUT = "\n\t"
+_WHOLE = ("id", "session")
+"""Columns that are never cut into lines: what stands in them is copied into the next command."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Return the text with a visible escape for every character that a terminal would act on.
+
+    Those are control characters but for the ones in ``keep``, the marks that turn the direction of writing,
+    and the lone surrogates that stand for bytes of a name that is not UTF-8.
+    """
+    return _ACTS.sub(lambda found: _escape(found, keep), text)
+
+
+def _escape(found: re.Match[str], keep: str) -> str:
+    char = found.group()
+    if char in keep or (char == "\r" and "\n" in keep and found.string[found.end() :][:1] == "\n"):
+        return char
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number with the noun it counts: 1 drawer, 2,000 drawers."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def say(text: str = "") -> None:
-    """Write one line of data."""
-    sys.stdout.write(f"{text}\n")
+    """Write a line of data, or several; what a terminal would act on is shown, see ``visible``."""
+    sys.stdout.write(f"{visible(text, _LAYOUT)}\n")
 
 
 def write(text: str) -> None:
@@ -33,12 +62,15 @@ def write(text: str) -> None:
 
 def note(text: str) -> None:
     """Write one line for the person at the terminal, not for the program behind the pipe."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{visible(text)}\n")
 
 
 def say_json(value: object) -> None:
     """Write a value as JSON; dataclasses become objects, times ISO 8601 with offset."""
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+    unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
+    text = json.dumps(plain(value), ensure_ascii=not unicode, indent=2)
+    # A lone surrogate, which no encoding has, becomes the escape that JSON has for it.
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
 
 
 def plain(value: object, key: str = "") -> object:
@@ -49,28 +81,32 @@ def plain(value: object, key: str = "") -> object:
         return {str(k): plain(v, str(k)) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and key.endswith(("_at", "valid_from", "valid_to"))
-    ):
+    if isinstance(value, int) and not isinstance(value, bool) and key.endswith(_TIMES):
         return to_iso(value)
     return value
 
 
 def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table; numbers are set flush right."""
-    from rich.console import Console
+    """Print a table; numbers are set flush right. It is wider than the terminal where it has to be."""
+    from rich.cells import cell_len
+    from rich.console import Console, ConsoleDimensions
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
+    cells = [[visible(f"{c:,}" if isinstance(c, int) else str(c)) for c in row] for row in rows]
+    least = 0
     for index, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(f"{c:,}" if isinstance(c, int) else str(c)) for c in row))
-    _print(Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH), table)
+        widest = max([cell_len(name), *(cell_len(row[index]) for row in cells)])
+        whole = numeric or name in _WHOLE
+        least += 2 + (widest if whole else min(widest, max(len(name), _NARROWEST)))
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=whole)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console.size = ConsoleDimensions(max(console.width, least), console.height)
+    _print(console, table)
 
 
 def _print(console: object, table: Table) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from castle.cli.common import AsJson, castle
-from castle.cli.output import PARTIAL, note, plain, say, say_json
+from castle.cli.common import AsJson, castle, path_argument
+from castle.cli.output import PARTIAL, counted, note, plain, say, say_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,11 +18,17 @@ def add_to(app: typer.Typer) -> None:
 
 def split(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(help="Where the .txt files are, or one file.", metavar="DIR")],
+    directory: Annotated[
+        Path,
+        typer.Argument(help="Where the .txt files are, or one file.", metavar="DIR", parser=path_argument),
+    ],
     output_dir: Annotated[
         Path | None,
         typer.Option(
-            "--output-dir", help="Write the pieces here; the files stay as they are.", metavar="DIR"
+            "--output-dir",
+            help="Write the pieces here; the files stay as they are.",
+            metavar="DIR",
+            parser=path_argument,
         ),
     ] = None,
     dry_run: Annotated[
@@ -45,7 +51,8 @@ def split(
     else:
         for done in report.split:
             for piece in done.pieces:
-                say(f"{piece.path}\t{piece.end - piece.start:,} bytes\t{piece.lines:,} lines")
+                size, lines = piece.end - piece.start, piece.lines
+                say(f"{piece.path}\t{counted(size, 'byte')}\t{counted(lines, 'line')}")
             verb = "would be kept" if dry_run else "is kept"
             note(f"{done.path} {verb} byte for byte as {done.backup or done.path}")
         for path in report.single:

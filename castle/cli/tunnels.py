@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import AsJson, Wing, castle
-from castle.cli.output import note, say, say_json, say_table
+from castle.cli.output import counted, note, say, say_json, say_table
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def follow(context: typer.Context, place: Place, as_json: AsJson = False) -> Non
         say(f"{arrow} {way.wing}/{way.room}  {way.label or way.kind}")
         if way.preview:
             say("    " + " ".join(way.preview.split()))
-    note(f"{len(found):,} ways from {spot}")
+    note(f"{counted(len(found), 'way')} from {spot}")
 
 
 @app.command()
@@ -132,7 +132,7 @@ def traverse(
         ("hop", "room", "wings", "drawers", "via"),
         [(s.hop, s.room, ", ".join(s.wings), s.drawers, ", ".join(s.via)) for s in found.steps],
     )
-    note(f"{len(found.steps):,} of {found.total:,} rooms within {max_hops} hops of {start}")
+    note(f"{len(found.steps):,} of {found.total:,} rooms within {counted(max_hops, 'hop')} of {start}")
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from castle.cli.common import AsJson, castle
-from castle.cli.output import note, say_json
+from castle.cli.output import counted, note, say_json
 
 app = typer.Typer(help="Rename wings.", no_args_is_help=True)
 
@@ -31,4 +31,4 @@ def rename(
     if as_json:
         say_json({"moved": count})
     else:
-        note(f"{count:,} drawers moved from {old} to {new}")
+        note(f"{counted(count, 'drawer')} moved from {old} to {new}")

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from castle.config import Settings
-from castle.errors import UsageError
 from castle.mine.formats import (
     Broken,
     Checkpoint,
@@ -32,9 +31,11 @@ from castle.mine.formats import (
     open_container,
 )
 from castle.mine.project import RACY_NS, TRIES, index
+from castle.mine.read import existing
 from castle.mine.report import ConvoReport, Progress
 from castle.mine.rooms import normalize_wing
 from castle.mine.turns import Exchange, legal, quoted, to_message
+from castle.mine.unreadable import Unreadable
 from castle.mine.whereabouts import Whereabouts
 from castle.records import Skipped
 from castle.store.filing import OvertakenError, Place
@@ -92,9 +93,7 @@ def mine_conversations(
 
     ``palace`` None is a dry run without a palace. Raises UsageError when there is nothing at the path.
     """
-    path = path.expanduser()
-    if not path.exists():
-        raise UsageError(f"nothing to file at {path}: no such file or directory")
+    path = existing(path)
     started = time.monotonic()
     tell = progress or (lambda *_: None)
     miner = ConvoMiner(palace, path, options, settings, tell)
@@ -115,7 +114,7 @@ class ConvoMiner:
         self, palace: Palace | None, path: Path, options: ConvoOptions, settings: Settings, tell: Progress
     ) -> None:
         self._palace = palace
-        self._path = path.resolve()
+        self._path = path
         self._options = options
         self._settings = settings
         self._tell = tell
@@ -129,6 +128,7 @@ class ConvoMiner:
         self._counts: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self._formats: Counter[str] = Counter()
+        self._broken = Unreadable()
         self._seen_sessions: set[str] = set()
         self._skipped: list[Skipped] = []
         self._ignored: list[Skipped] = []
@@ -153,7 +153,8 @@ class ConvoMiner:
                 else:
                     self._skipped.append(Skipped(entry.address, "changed", "other processes keep filing it"))
         if self._counts["left"]:
-            self._notes.append(f"{self._counts['left']:,} transcripts were left for another run by --limit")
+            left = self._counts["left"]
+            self._notes.append(f"--limit left {left:,} transcript{'' if left == 1 else 's'} for another run")
 
     def _pass_over(self, entry: Unread) -> None:
         """Note a file without a transcript: only an empty one has nothing that is left out."""
@@ -193,11 +194,13 @@ class ConvoMiner:
         if before is not None and signature and before.signature == signature:
             self._counts["transcripts"] += 1
             self._counts["unchanged"] += 1
+            self._skipped += Unreadable.of(before).told(address)
             return
-        offset, state = 0, None
+        offset, state, self._broken = 0, None, Unreadable()
         if before is not None and transcript.format.incremental and before.offset:
             if _edge(transcript, before.offset) == before.edge:
                 offset, state = before.offset, json.loads(before.state)
+                self._broken = Unreadable.of(before)
         self._counts["read"] += 1
         reached = offset
         kept: Mapping[str, object] = state or {}
@@ -206,15 +209,22 @@ class ConvoMiner:
             if isinstance(event, Checkpoint):
                 reached, kept = event.offset, event.state
                 if self._is_full():
-                    self._flush(transcript, Reading(transcript.format.name, "", reached, b"", _json(kept)))
+                    self._flush(transcript, self._read_to(transcript, "", reached, kept))
                     self._tell("filing", reached, size)
             else:
                 self._take(event, transcript)
                 if self._is_full() and not transcript.format.incremental:
                     self._flush(transcript, None)
-        self._flush(transcript, Reading(transcript.format.name, signature, reached, b"", _json(kept)))
+        self._flush(transcript, self._read_to(transcript, signature, reached, kept))
+        self._skipped += self._broken.told(address)
         self._counts["transcripts"] += 1
         self._formats[transcript.format.name] += 1
+
+    def _read_to(
+        self, transcript: Transcript, signature: str, offset: int, state: Mapping[str, object]
+    ) -> Reading:
+        kept = _json({**state, **self._broken.state})
+        return Reading(transcript.format.name, signature, offset, b"", kept)
 
     def _take(self, event: object, transcript: Transcript) -> None:
         if isinstance(event, Message):
@@ -227,7 +237,7 @@ class ConvoMiner:
             self._withdrawn.append(event)
         elif isinstance(event, Broken):
             where = f"{event.where or transcript.address}, {event.unit} {event.position}"
-            self._skipped.append(Skipped(path_text(where), "broken", event.reason))
+            self._broken.add(path_text(where), event.reason)
         elif isinstance(event, Pending):
             self._notes.append(f"{transcript.address}: the last line is unfinished and waits for its end")
         elif isinstance(event, NoMessage):

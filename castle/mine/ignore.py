@@ -72,6 +72,10 @@ class Rules:
                     return Verdict(decided[0], file.shown, decided[1], by_castle)
         return None
 
+    def with_file(self, file: RuleFile) -> Rules:
+        """Return these rules with one more file, stronger than the others of its sort."""
+        return self.with_castle(file) if file.shown.endswith(".castleignore") else self.with_git(file)
+
     def with_git(self, file: RuleFile) -> Rules:
         """Return these rules with one more Git rule file, stronger than the others."""
         return replace(self, git=(*self.git, file)) if file.rules else self
@@ -95,11 +99,12 @@ def load_rules(opened: io.FileIO | Skipped, shown: str, base: bytes) -> RuleFile
     return RuleFile(shown, base, parse_rules(data))
 
 
-def rules_above(root: Path) -> Iterator[RuleFile | Skipped | bytes]:
+def rules_above(root: Path, *, git: bool = True) -> Iterator[RuleFile | Skipped | bytes]:
     """Yield the root's path from its repository's top, then the rule files that stand above the root.
 
-    Those are ``info/exclude`` and the ``.gitignore`` of every directory from the top level of the repository
-    down to the root's parent, weakest first. Outside a repository there are none.
+    Those are ``info/exclude``, and the ``.gitignore`` and ``.castleignore`` of every directory from the top
+    level of the repository down to the root's parent, weakest first. Outside a repository there are none.
+    ``git`` false leaves Git's own rule files out.
     """
     chain = [root, *root.parents]
     repository = next((directory for directory in chain if os.path.lexists(directory / ".git")), None)
@@ -111,15 +116,15 @@ def rules_above(root: Path) -> Iterator[RuleFile | Skipped | bytes]:
     yield top
     exclude = _common_directory(repository) / "info" / "exclude"
     levels = len(root.relative_to(repository).parts)
-    if os.path.lexists(exclude):
+    if git and os.path.lexists(exclude):
         shown = "../" * levels + ".git/info/exclude"
         yield load_rules(open_regular(exclude, shown=shown), shown, b"")
     for level in range(levels, 0, -1):
-        directory = chain[level]
-        if os.path.lexists(directory / ".gitignore"):
-            base = b"".join(name + b"/" for name in top.split(b"/")[: levels - level])
-            shown = "../" * level + ".gitignore"
-            yield load_rules(open_regular(directory / ".gitignore", shown=shown), shown, base)
+        base = b"".join(name + b"/" for name in top.split(b"/")[: levels - level])
+        for name in ([".gitignore"] if git else []) + [".castleignore"]:
+            file, shown = chain[level] / name, "../" * level + name
+            if os.path.lexists(file):
+                yield load_rules(open_regular(file, shown=shown), shown, base)
 
 
 def _common_directory(repository: Path) -> Path:

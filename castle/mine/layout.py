@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from castle.config import FILE_NAME, ProjectConfig, Room, check_name, load_project, write_project
+from castle.config.load import surroundings
 from castle.errors import UsageError
 from castle.mine.identity import Identity, identify
+from castle.mine.read import existing
 from castle.mine.rooms import GENERAL, detect_rooms, normalize_wing
 from castle.mine.walk import Found, walk
 from castle.store.projects import Marks, path_text
@@ -18,7 +20,7 @@ BYTES_PER_SECOND = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the text under a path goes; ``only`` is the one file that is meant, None for all of ``root``."""
+    """Where the text under a path goes; ``only`` is the part of ``root`` that is meant, None for all."""
 
     root: Path
     only: Path | None
@@ -27,6 +29,13 @@ class Layout:
     rooms: tuple[Room, ...]
     ignore: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def base(self) -> Path:
+        """The directory that was named, or that holds the file that was."""
+        if self.only is None:
+            return self.root
+        return self.only if self.only.is_dir() else self.only.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +139,15 @@ def marks_of(identity: Identity) -> Marks:
 
 
 def _target(path: Path) -> tuple[Path, Path | None]:
-    try:
-        real = path.expanduser().resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "a loop of links"
-        raise UsageError(f"nothing to file at {path}: {why}") from error
+    real = existing(path)
     return (real, None) if real.is_dir() else (real.parent, real)
 
 
 def _within_project(root: Path, only: Path | None) -> tuple[Path, Path | None]:
     """Return the project a directory is part of: the nearest with a castle.yaml, within its repository."""
+    settings = surroundings().home
     for directory in (root, *root.parents):
-        if (directory / FILE_NAME).is_file():
+        if directory != settings and (directory / FILE_NAME).is_file():
             return directory, only if only is not None or directory == root else root
         if (directory / ".git").exists():
             break

@@ -25,6 +25,7 @@ from castle.store.graph_tables import entities
 from castle.store.ledger import get_value, set_value
 from castle.store.mentions import matcher_of, relink
 from castle.store.palace import Palace
+from castle.store.projects import path_text
 from castle.store.reading import sealed_spans
 from castle.store.schema import drawers, sources
 from castle.store.session_tables import sessions
@@ -68,7 +69,7 @@ def learn(palace: Palace, settings: Settings, root: Path | None, actor: str) -> 
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         notes.append(f"new names: {', '.join(names[:_SHOWN])}{more}; `castle entities list` shows all")
     if step.left:
-        notes.append(f"{step.left:,} earlier drawers are to be read for new names: `castle entities relink`")
+        notes.append(f"earlier drawers to be read for new names: {step.left:,}; `castle entities relink`")
     return Learned(tuple(names), step.found, step.left, tuple(notes))
 
 
@@ -157,9 +158,10 @@ def _manifests(cx: Connection, root: Path | None) -> list[str]:
     if root is None:
         return []
     named = or_(*(sources.c.path.endswith(f"/{name}", autoescape=True) for name in MANIFESTS))
-    below = sources.c.path.startswith(f"{root}/", autoescape=True)
+    inside = f"{path_text(root)}/"
+    below = sources.c.path.startswith(inside, autoescape=True)
     query = select(sources.c.path).where(below, named, sources.c.gone_at.is_(None))
-    return [path[len(f"{root}/") :] for (path,) in cx.execute(query)]
+    return [path.removeprefix(inside) for (path,) in cx.execute(query)]
 
 
 def _speakers(cx: Connection, mark: int) -> list[tuple[str, int, int]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from castle.config import FILE_NAME
+from castle.mine.read import existing
 
 Mode = Literal["auto", "projects", "convos"]
 MODES: tuple[Mode, ...] = ("auto", "projects", "convos")
@@ -28,9 +29,10 @@ class Place:
 def mode_of(path: Path) -> Mode:
     """Return ``convos`` for a transcript, an export or a folder that mostly holds them, else ``projects``.
 
-    A folder with a castle.yaml or a repository is a project whatever it holds.
+    A folder with a castle.yaml or a repository is a project whatever it holds. Raises UsageError when there
+    is nothing at the path.
     """
-    path = path.expanduser()
+    path = existing(path)
     if path.is_dir() and ((path / FILE_NAME).exists() or (path / ".git").exists()):
         return "projects"
     from castle.mine.formats import Transcript, open_container

@@ -155,7 +155,8 @@ class Miner:
         for found in self._again:
             self._skipped.append(Skipped(found.relative, "changed", "other processes keep filing it"))
         if self._counts["left"]:
-            self._notes.append(f"{self._counts['left']:,} files were left for another run by --limit")
+            left = self._counts["left"]
+            self._notes.append(f"--limit left {left:,} file{'' if left == 1 else 's'} for another run")
 
     def report(self) -> MineReport:
         """Say what has been done so far."""
@@ -225,7 +226,7 @@ class Miner:
         for entry in walk(
             self._layout.root,
             ignore=self._options.gitignore,
-            include_ignored=self._options.include_ignored,
+            include_ignored=[str(self._layout.base / path) for path in self._options.include_ignored],
             patterns=self._layout.ignore,
             only=self._layout.only,
         ):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from castle.errors import UsageError
 from castle.mine.encodings import Encoding, refine
 from castle.records import Skipped
 
@@ -39,6 +40,22 @@ _OPEN_FLAGS = (
 _ESCAPE = "castle-escape"
 _ESCAPED = re.compile("[\udc00-\udcff]")
 _UNSHOWABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def existing(path: Path) -> Path:
+    """Return a path that a user gave as the system knows it, links followed.
+
+    Raises UsageError when there is nothing.
+    """
+    try:
+        return path.expanduser().resolve(strict=True)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+    except RuntimeError:
+        why = "a loop of links, or no such user"
+    except ValueError:
+        why = "no path has such characters"
+    raise UsageError(f"nothing to file at {display(os.fsencode(path))}: {why}")
 
 
 def open_regular(
@@ -135,9 +152,9 @@ class SourceReader:
         """What a user may want to know about how the bytes became text."""
         found = [f"decoded as {label}" for label in self._seen if label != "utf-8"]
         if self._invalid:
-            found.append(f"{self._invalid:,} bytes that are not valid {self.encoding} shown as U+FFFD")
+            found.append(f"bytes that are not valid {self.encoding}, shown as U+FFFD: {self._invalid:,}")
         if self._nuls:
-            found.append(f"{self._nuls:,} NUL characters shown as U+2400")
+            found.append(f"NUL characters, shown as U+2400: {self._nuls:,}")
         return tuple(found)
 
     @property

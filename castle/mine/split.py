@@ -257,12 +257,14 @@ def _write(file: BinaryIO, pieces: Sequence[Piece], digest: bytes) -> list[Piece
 
 def _set_aside(path: Path, dry_run: bool, pieces: Sequence[Piece]) -> Path:
     """Rename the file that was split, replacing nothing; where that fails, take the pieces away again."""
-    stem = os.fsencode(path.stem)[: _LONGEST_NAME - len(BACKUP) - 5]
+    stem = path.stem
+    while len(os.fsencode(stem)) > _LONGEST_NAME - len(BACKUP) - 5:
+        stem = stem[:-1]
     number = 1
-    backup = path.with_name(os.fsdecode(stem) + BACKUP)
+    backup = path.with_name(stem + BACKUP)
     while os.path.lexists(backup):
         number += 1
-        backup = path.with_name(f"{os.fsdecode(stem)}.{number}{BACKUP}")
+        backup = path.with_name(f"{stem}.{number}{BACKUP}")
     if not dry_run:
         try:
             path.rename(backup)

@@ -69,7 +69,7 @@ def drain(root: Path, now: int, file: File) -> DrainReport:
         drainer.run(events)
         settle(root, files, drainer.kept, unreadable)
         if unreadable:
-            detail = f"{len(unreadable)} lines that are no event were moved there"
+            detail = f"lines that are no event were moved there: {len(unreadable)}"
             drainer.skipped.append(Skipped(f"{FOLDER}/unreadable.jsonl", "broken", detail))
         return drainer.report(len(events))
 

@@ -140,13 +140,13 @@ class _Walk:
     def run(self) -> Iterator[Found | Skipped]:
         """Walk without recursion, however deep the tree is."""
         rules = Rules()
-        for above in rules_above(self.root) if self.use_git else ():
+        for above in rules_above(self.root, git=self.use_git):
             if isinstance(above, bytes):
                 rules = Rules(top=above)
-            elif isinstance(above, RuleFile):
-                rules = rules.with_git(above)
-            else:
+            elif isinstance(above, Skipped):
                 yield above
+            else:
+                rules = rules.with_file(above)
         rules = rules.with_castle(replace(self.own, base=rules.top))
         yield from self._enter(b"", rules, "", self.root.stat())
         while self.stack:
@@ -178,10 +178,8 @@ class _Walk:
         for loaded in self._own_rules(prefix, names, rules.top):
             if isinstance(loaded, Skipped):
                 yield loaded
-            elif loaded.shown.endswith(".castleignore"):
-                rules = rules.with_castle(loaded)
             else:
-                rules = rules.with_git(loaded)
+                rules = rules.with_file(loaded)
         wanted = self._wanted(prefix)
         if wanted is not None:
             entries = [entry for entry in entries if entry.name == wanted]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from castle.models.base import EmbedderIdentity
 from castle.models.build import GRAPH_VERSION, MAX_TOKENS, SOURCE_SHA256
-from castle.models.encoder import OnnxEmbedder
+from castle.models.encoder import OnnxEmbedder, TokenVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ class BuiltinEmbedder(OnnxEmbedder):
 
     identity = IDENTITY
     max_tokens = MAX_TOKENS
+    rows_name = "LayerNormalization_193_0"
 
     def __init__(self, threads: int | None = None) -> None:
         """``threads`` defaults to CASTLE_THREADS, or to the processors this process may use, at most 8."""
@@ -50,6 +51,12 @@ class BuiltinEmbedder(OnnxEmbedder):
         """Return the unit vector of a query, shape (384,): queries and documents are embedded alike."""
         vector: NDArray[np.float32] = self.embed_documents([text])[0]
         return vector
+
+    def embed_tokens(self, texts: Sequence[str], *, query: bool = False) -> list[TokenVectors]:
+        """Return the vectors of the tokens of each text; queries and documents are read alike."""
+        from castle.text.wordpiece import CLS, SEP
+
+        return self._embed_tokens(texts, [CLS], [SEP])
 
     def _tokens(self, text: str) -> list[int]:
         from castle.text.wordpiece import piece_ids

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from castle.models.base import EmbedderIdentity, checked
-from castle.models.graph import INPUT, OUTPUT
+from castle.models.graph import INPUT, OUTPUT, with_output
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Run = Callable[[list[int]], "NDArray[np.float32]"]
+
 _MOST_THREADS = 8
 _ERRORS_ONLY = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenVectors:
+    """What a model makes of each token of a text: ``ids`` (tokens,), float32 unit ``rows`` (tokens, dim)."""
+
+    ids: NDArray[np.int64]
+    rows: NDArray[np.float32]
 
 
 class OnnxEmbedder:
@@ -29,11 +40,13 @@ class OnnxEmbedder:
 
     identity: EmbedderIdentity
     max_tokens: int
+    rows_name: str
+    """What the graph calls the rows of the tokens, of which the vector is the mean."""
 
     def __init__(self, model: bytes, threads: int | None = None) -> None:
         """``threads`` defaults to CASTLE_THREADS, or to the processors this process may use, at most 8."""
         self.threads = thread_count() if threads is None else max(1, threads)
-        self._session = _session(model)
+        self._session = _session(with_output(model, self.rows_name))
 
     def _tokens(self, text: str) -> list[int]:
         """Return the tokens of a text without those that begin and end it."""
@@ -48,34 +61,65 @@ class OnnxEmbedder:
         """
         import numpy as np
 
-        room = self.max_tokens - len(before) - len(after)
-        windows = [
-            (number, ids) for number, text in enumerate(texts) for ids in _cut(self._tokens(text), room)
-        ]
+        windows = self._windows(texts, before, after)
         vectors = np.zeros((len(texts), self.identity.dim), dtype=np.float32)
-        # Longest first, so that the threads end together.
-        windows.sort(key=lambda window: -len(window[1]))
-        pieces = self._run([[*before, *ids, *after] for _, ids in windows])
+        pieces = self._run(self._run_one, [[*before, *ids, *after] for _, ids in windows])
         for (number, ids), vector in zip(windows, pieces, strict=True):
             vectors[number] += max(len(ids), 1) * vector
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return checked(vectors, self.identity)
 
-    def _run(self, inputs: list[list[int]]) -> list[NDArray[np.float32]]:
+    def _embed_tokens(
+        self, texts: Sequence[str], before: Sequence[int], after: Sequence[int]
+    ) -> list[TokenVectors]:
+        """Return the vectors of each text's tokens, without those of ``before`` and ``after``.
+
+        The windows of a long text come with the longest first.
+        """
+        import numpy as np
+
+        windows = self._windows(texts, before, after)
+        rows = self._run(self._run_rows, [[*before, *ids, *after] for _, ids in windows])
+        parts: list[list[tuple[list[int], NDArray[np.float32]]]] = [[] for _ in texts]
+        for (number, ids), found in zip(windows, rows, strict=True):
+            parts[number].append((ids, found[len(before) : len(before) + len(ids)]))
+        vectors = []
+        for part in parts:
+            joined = np.concatenate([found for _, found in part])
+            joined /= np.linalg.norm(joined, axis=1, keepdims=True)
+            vectors.append(TokenVectors(np.array([id_ for ids, _ in part for id_ in ids], np.int64), joined))
+        return vectors
+
+    def _windows(
+        self, texts: Sequence[str], before: Sequence[int], after: Sequence[int]
+    ) -> list[tuple[int, list[int]]]:
+        """Return the windows of all texts, each with the number of its text, the longest first."""
+        room = self.max_tokens - len(before) - len(after)
+        windows = [
+            (number, ids) for number, text in enumerate(texts) for ids in _cut(self._tokens(text), room)
+        ]
+        # In this order the threads end together.
+        windows.sort(key=lambda window: -len(window[1]))
+        return windows
+
+    def _run(self, run: Run, inputs: list[list[int]]) -> list[NDArray[np.float32]]:
         """Run the model on each input."""
         if self.threads == 1 or len(inputs) < 2:
-            return [self._run_one(ids) for ids in inputs]
+            return [run(ids) for ids in inputs]
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="castle-embed")
         try:
-            return list(pool.map(self._run_one, inputs))
+            return list(pool.map(run, inputs))
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _run_one(self, ids: list[int]) -> NDArray[np.float32]:
+    def _run_one(self, ids: list[int], output: str = OUTPUT) -> NDArray[np.float32]:
         import numpy as np
 
-        output: NDArray[np.float32] = self._session.run([OUTPUT], {INPUT: np.array(ids, dtype=np.int64)})[0]
-        return output
+        found: NDArray[np.float32] = self._session.run([output], {INPUT: np.array(ids, dtype=np.int64)})[0]
+        return found
+
+    def _run_rows(self, ids: list[int]) -> NDArray[np.float32]:
+        return self._run_one(ids, self.rows_name)
 
 
 def thread_count() -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from castle.models.base import EmbedderIdentity
 from castle.models.e5 import BEGIN, END, GRAPH_VERSION, MAX_TOKENS, SOURCE_SHA256
-from castle.models.encoder import OnnxEmbedder
+from castle.models.encoder import OnnxEmbedder, TokenVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +32,7 @@ class MultilingualEmbedder(OnnxEmbedder):
 
     identity = IDENTITY
     max_tokens = MAX_TOKENS
+    rows_name = "LayerNormalization_376_0"
 
     def __init__(self, threads: int | None = None) -> None:
         """``threads`` defaults to CASTLE_THREADS, or to the processors this process may use, at most 8."""
@@ -50,6 +51,10 @@ class MultilingualEmbedder(OnnxEmbedder):
         """Return the unit vector of a query, shape (384,)."""
         vector: NDArray[np.float32] = self._embed([text], [BEGIN, *self._tokens("query:")], [END])[0]
         return vector
+
+    def embed_tokens(self, texts: Sequence[str], *, query: bool = False) -> list[TokenVectors]:
+        """Return the vectors of the tokens of each text, of which a passage or a query is the mean."""
+        return self._embed_tokens(texts, [BEGIN, *self._tokens("query:" if query else "passage:")], [END])
 
     def _tokens(self, text: str) -> list[int]:
         return self._tokenizer.ids(text)

@@ -7,6 +7,7 @@ scores that were brought to [0, 1] within each list.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from castle.records import StageScore
 from castle.search.candidates import Candidate
@@ -39,6 +40,32 @@ def calibrated_scores(lists: Lists, weights: Mapping[str, float]) -> list[Candid
         weight = weights.get(name, 0.0) / total
         parts[name] = [weight * ((m.score - low) / width if width else 1.0) for m in members]
     return _joined(lists, parts)
+
+
+def with_signals(
+    fused: Sequence[Candidate], signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]
+) -> list[Candidate]:
+    """Add signals, scores in [0, 1] by id, to a ranking: the weighted mean with its scores, which weigh 1.
+
+    Scores are taken relative to the best one, which makes those of ranks comparable. A signal that speaks for
+    nobody changes nothing.
+    """
+    spoken = {name: scores for name, scores in signals.items() if scores and weights.get(name, 0.0) > 0}
+    best = max((candidate.score for candidate in fused), default=0.0)
+    if not spoken or best <= 0:
+        return list(fused)
+    total = 1.0 + sum(weights[name] for name in spoken)
+    ranks = {
+        name: {id_: rank for rank, id_ in enumerate(sorted(scores, key=lambda id_: (-scores[id_], id_)), 1)}
+        for name, scores in spoken.items()
+    }
+    added = []
+    for candidate in fused:
+        held = {name: scores[candidate.id] for name, scores in spoken.items() if candidate.id in scores}
+        score = (candidate.score / best + sum(weights[name] * value for name, value in held.items())) / total
+        stages = {name: StageScore(ranks[name][candidate.id], value) for name, value in held.items()}
+        added.append(replace(candidate, score=score, stages={**candidate.stages, **stages}))
+    return sorted(added, key=lambda candidate: -candidate.score)
 
 
 def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidate]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from castle.config.settings import Fusion, Priors, SearchMode, Settings
+from castle.errors import UsageError
 
 Unit = Literal["drawer", "message", "session"]
 
@@ -20,6 +21,8 @@ MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
     }
 )
 """What each mode runs after recall, fusion and the cross-encoder, in this order."""
+
+SIGNAL_WEIGHTS: Mapping[str, float] = MappingProxyType({"names": 0.2, "times": 0.2, "phrases": 0.3})
 
 STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.05, "soar": 0.05, "quality": 0.05})
 """The exponents that bound the factors of the priors; 1 would be their full strength."""
@@ -67,22 +70,34 @@ class Options:
         return 1.0 if self.priors == "compat" else STRENGTHS[prior]
 
 
-def options_of(settings: Settings) -> Options:
-    """Return the options that the settings ask for."""
+def options_of(
+    settings: Settings,
+    *,
+    mode: str | None = None,
+    by: str = "drawer",
+    now: int | None = None,
+    info_weight: bool | None = None,
+) -> Options:
+    """Return the options that the settings ask for, and what is asked for here; raises UsageError."""
     return Options(
-        mode=settings.search_mode,
+        mode=_one_of("mode", settings.search_mode if mode is None else mode, SearchMode),
+        by=_one_of("by", by, Unit),
+        now=now,
         fusion=settings.fusion,
         k_rrf=settings.k_rrf,
         weights={
             "dense": settings.weight_dense,
             "lexical": settings.weight_sparse,
             "graph": settings.weight_kg,
+            "names": settings.weight_names,
+            "times": settings.weight_times,
+            "phrases": settings.weight_phrases,
         },
         graph_top_n=settings.kg_hop_top_n,
         catch_up_ms=settings.search_catch_up_ms,
         recency_max_boost=settings.recency_max_boost,
         recency_tau_days=settings.recency_tau_days,
-        info_weight=settings.info_weight_enabled,
+        info_weight=settings.info_weight_enabled if info_weight is None else info_weight,
         info_weight_threshold=settings.info_weight_threshold,
         info_weight_min_factor=settings.info_weight_min_factor,
         rerank_k=settings.reranker_k_interactive,
@@ -95,3 +110,9 @@ def options_of(settings: Settings) -> Options:
         ),
         priors=settings.priors,
     )
+
+
+def _one_of(name: str, given: str, kind: Any) -> Any:
+    if given not in get_args(kind):
+        raise UsageError(f"{name} {given!r} is none of {', '.join(get_args(kind))}")
+    return given

@@ -1,99 +1,286 @@
-"""The searcher: stages in order, each with its report; none of them can fail the search."""
+"""The searcher: six stages in order, each with its report; none of them can fail the search.
+
+Recall by meaning, by words and by the graph; fusion, recency and info-weight; the cross-encoder; the judge;
+Soar; quality. The last four work on blocks of the best candidates. What is found is never cut to a block: the
+rest follows in the order of the fusion.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 from castle.errors import CastleError
-from castle.records import Address, Drawer, Hit, Scope, SearchResult, StageReport
-from castle.search import recall
-from castle.search.candidates import Candidate
-from castle.search.fusion import calibrated_scores, reciprocal_ranks
+from castle.records import Drawer, JudgeStatus, Scope, SearchResult
+from castle.search import cursor, recall
+from castle.search.candidates import Candidate, ranked
+from castle.search.fusion import calibrated_scores, reciprocal_ranks, with_signals
+from castle.search.hits import to_hits, united
+from castle.search.options import Options
+from castle.search.priors import recency
+from castle.search.question import Question, ask_palace
+from castle.search.refine import Engines, Refiner
+from castle.search.run import Run, timed
+from castle.search.signals import signals
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors
 from castle.store.palace import Palace
-from castle.store.reading import addresses, copies_of, drawers_by_id, served, within
+from castle.store.reading import drawers_by_id, within
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to search: the fusion, its weights, and how long to spend on catching up first."""
+class Ranking:
+    """Everything a search found, best first, with what is known of it."""
 
-    fusion: str = "scores"
-    k_rrf: float = 60.0
-    weight_dense: float = 1.0
-    weight_sparse: float = 1.0
-    catch_up_ms: int = 200
-
-
-class _Run:
-    """One search on its way: what has been reported and what could not be done."""
-
-    def __init__(self) -> None:
-        self.reports: list[StageReport] = []
-        self.degraded: list[str] = []
-
-    def stage(self, name: str, work: Callable[[], list[Candidate]]) -> list[Candidate]:
-        started = time.perf_counter()
-        try:
-            found = work()
-        except CastleError as error:
-            self.degraded.append(f"{name}: {error}")
-            self.reports.append(StageReport(name, f"skipped: {error}", time.perf_counter() - started, 0))
-            return []
-        self.reports.append(StageReport(name, "ran", time.perf_counter() - started, len(found)))
-        return found
+    question: Question
+    lists: Mapping[str, Sequence[Candidate]]
+    candidates: tuple[Candidate, ...]
+    drawers: Mapping[str, Drawer]
+    scopes: tuple[Scope, ...]
+    run: Run
+    behind: int = 0
+    confident: bool = True
+    judge_status: JudgeStatus | None = None
 
 
-def search(palace: Palace, query: str, scope: Scope, limit: int, options: Options) -> SearchResult:
-    """Find up to ``limit`` drawers for the query inside the scope, copies folded, best first."""
-    run = _Run()
-    words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
-    dense = run.stage("dense", lambda: recall.dense(palace, query, scope, max(recall.DENSE_LIMIT, 2 * limit)))
-    words = run.stage(
-        "lexical", lambda: recall.lexical(palace, query, scope, max(recall.LEXICAL_LIMIT, 2 * limit))
+NO_ENGINES = Engines()
+USUAL = Options()
+
+
+def search(
+    palace: Palace,
+    query: str,
+    scope: Scope,
+    limit: int,
+    options: Options = USUAL,
+    engines: Engines = NO_ENGINES,
+    after: str | None = None,
+) -> SearchResult:
+    """Find up to ``limit`` drawers, messages or sessions for the query inside the scope, best first.
+
+    ``after`` is the cursor of the page before; a cursor of another question raises UsageError.
+    """
+    return found(palace, query, scope, limit, options, engines, after)[1]
+
+
+def found(
+    palace: Palace,
+    query: str,
+    scope: Scope,
+    limit: int,
+    options: Options,
+    engines: Engines,
+    after: str | None = None,
+) -> tuple[Ranking, SearchResult]:
+    """Search, and return the whole ranking beside the page of it that was asked for."""
+    page = _page(palace, query, scope, limit, options, after)
+    options = replace(options, now=page.now)
+    ranking = rank(palace, query, scope, options, engines, page, page.offset + limit)
+    if after is not None and page.head != _head(palace):
+        ranking.run.degraded.append(
+            "the palace has changed since the first page; hits may repeat or be missing"
+        )
+    units = united(ranking.candidates, ranking.drawers, options.by)
+    chosen = units[page.offset : page.offset + limit]
+    end = page.offset + len(chosen)
+    result = SearchResult(
+        query,
+        to_hits(palace, chosen, ranking.drawers, ranking.scopes),
+        tuple(ranking.run.reports),
+        ranking.behind,
+        tuple(ranking.run.degraded),
+        mode=options.mode,
+        by=options.by,
+        confident=ranking.confident,
+        ranked=len(units),
+        cursor=replace(page, offset=end).encode() if end < len(units) else None,
+        judge_status=ranking.judge_status,
     )
-    unseen = 0
-    lists = {"dense": dense, "lexical": words}
-    if words_after is not None:
-        fresh, unseen = recall.unprojected(palace, words_after, query, scope, recall.LEXICAL_LIMIT)
-        lists["lexical"] = _merged(fresh, words)
+    return ranking, result
+
+
+def rank(
+    palace: Palace,
+    query: str,
+    scope: Scope,
+    options: Options,
+    engines: Engines,
+    page: cursor.Cursor,
+    needed: int,
+) -> Ranking:
+    """Rank everything that is found; the first ``needed`` have been through every stage."""
+    run = Run()
+    words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
+    question = ask_palace(palace, query, page.now)
     hidden = recall.quoted_scope(query, scope)
-    if hidden is not None:
-        quoted, late = _exact_words(palace, run, words_after, query, hidden, limit)
+    scopes = (scope,) if hidden is None else (scope, hidden)
+    lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after)
+    drawers = _load(palace, lists, scopes)
+    lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
+    fused = run.stage("fusion", lambda: _fuse(lists, question, drawers, options))
+    fused = _weigh(palace, run, fused, drawers, options)
+    refiner = Refiner(question, drawers, options, engines, run)
+    wanted = needed if options.by == "drawer" else 1
+    candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
+    return Ranking(
+        question,
+        lists,
+        tuple(candidates),
+        drawers,
+        scopes,
+        run,
+        unseen,
+        refiner.confident,
+        refiner.judge_status,
+    )
+
+
+def _page(
+    palace: Palace, query: str, scope: Scope, limit: int, options: Options, after: str | None
+) -> cursor.Cursor:
+    asked = cursor.fingerprint(query, scope, options.mode, options.by, options.fusion, options.priors)
+    if after is not None:
+        page = cursor.decode(after)
+        if page.asked != asked:
+            raise cursor.foreign()
+        return page
+    now = options.now if options.now is not None else palace.ledger.clock()
+    depth = max(recall.DENSE_LIMIT, 2 * limit)
+    return cursor.Cursor(asked, 0, max(options.rerank_k, limit), depth, now, _head(palace))
+
+
+def _head(palace: Palace) -> int:
+    return int(palace.ledger.value("seq") or 0)
+
+
+def _recall(
+    palace: Palace,
+    run: Run,
+    question: Question,
+    scopes: Sequence[Scope],
+    depth: int,
+    options: Options,
+    words_after: int | None,
+) -> tuple[dict[str, Sequence[Candidate]], int]:
+    """Ask the three sources side by side; also count drawers that could not be looked at."""
+    scope, query = scopes[0], question.text
+    work: dict[str, Callable[[], Sequence[Candidate]]] = {
+        "dense": lambda: recall.dense(palace, query, scope, depth),
+        "lexical": lambda: recall.lexical(palace, question.query, scope, depth),
+        "graph": lambda: recall.graph(palace, question, scope, options.graph_top_n),
+    }
+    with ThreadPoolExecutor(len(work), thread_name_prefix="castle-recall") as pool:
+        waiting = {name: pool.submit(timed, name, job) for name, job in work.items()}
+        done = {name: future.result() for name, future in waiting.items()}
+    lists: dict[str, Sequence[Candidate]] = {}
+    for name, (found, report, failure) in done.items():
+        run.add(report, failure)
+        lists[name] = found
+    unseen = 0
+    if words_after is not None:
+        fresh, unseen = recall.unprojected(palace, words_after, question.query, scope, recall.LEXICAL_LIMIT)
+        lists["lexical"] = _merged(fresh, lists["lexical"])
+    if len(scopes) > 1:
+        quoted, late = _exact_words(palace, run, words_after, question.query, scopes[1], depth)
         lists["lexical"] = _merged(quoted, lists["lexical"])
         unseen += late
     if unseen:
         run.degraded.append(f"{unseen} drawers are not indexed yet and were not searched")
-    fused = run.stage("fusion", lambda: _fuse(lists, options))
-    hits = _hits(palace, fused, [scope] if hidden is None else [scope, hidden], limit)
-    return SearchResult(query, hits, tuple(run.reports), unseen, tuple(run.degraded))
+    return lists, unseen
 
 
 def _exact_words(
-    palace: Palace, run: _Run, after: int | None, query: str, hidden: Scope, limit: int
+    palace: Palace, run: Run, after: int | None, query: str, hidden: Scope, most: int
 ) -> tuple[list[Candidate], int]:
     """Recall hidden drawers that hold a quoted phrase; also count those that could not be looked at."""
     unseen = 0
 
     def work() -> list[Candidate]:
         nonlocal unseen
-        most = max(recall.LEXICAL_LIMIT, 2 * limit)
         found, unseen = recall.exact_words(palace, after, query, hidden, most)
         return found
 
     return run.stage("exact words", work), unseen
 
 
-def _fuse(lists: Mapping[str, Sequence[Candidate]], options: Options) -> list[Candidate]:
-    weights = {"dense": options.weight_dense, "lexical": options.weight_sparse}
+def _load(
+    palace: Palace, lists: Mapping[str, Sequence[Candidate]], scopes: Sequence[Scope]
+) -> dict[str, Drawer]:
+    """Return the drawers of the candidates that lie in one of the scopes, whatever a source may say."""
+    ids = list(dict.fromkeys(c.id for found in lists.values() for c in found))
+    with palace.ledger.read() as cx:
+        inside = {id_ for scope in scopes for id_ in within(cx, ids, scope)}
+        return drawers_by_id(cx, [id_ for id_ in ids if id_ in inside])
+
+
+def _fuse(
+    lists: Mapping[str, Sequence[Candidate]],
+    question: Question,
+    drawers: Mapping[str, Drawer],
+    options: Options,
+) -> list[Candidate]:
     if options.fusion == "rrf":
-        return reciprocal_ranks(lists, weights, options.k_rrf)
-    return calibrated_scores(lists, weights)
+        fused = reciprocal_ranks(lists, options.weights, options.k_rrf)
+    else:
+        fused = calibrated_scores(lists, options.weights)
+    return ranked(with_signals(fused, signals(question, drawers), options.weights), "fusion")
 
 
-def _catch_up(palace: Palace, run: _Run, seconds: float) -> int | None:
+def _weigh(
+    palace: Palace, run: Run, fused: Sequence[Candidate], drawers: Mapping[str, Drawer], options: Options
+) -> list[Candidate]:
+    """Apply what is known of drawers before anybody reads them: recency, and novelty if asked for."""
+    authored = {id_: drawer.authored_at for id_, drawer in drawers.items()}
+    assert options.now is not None
+    now = options.now
+    weighed = run.stage(
+        "recency",
+        lambda: recency(
+            fused,
+            authored,
+            now,
+            max_boost=options.recency_max_boost,
+            tau_days=options.recency_tau_days,
+            strength=options.strength("recency"),
+        ),
+        fused,
+    )
+    if not options.info_weight:
+        return weighed
+
+    def work() -> list[Candidate]:
+        from castle.novelty import scores
+        from castle.search.infoweight import info_weight
+
+        with palace.ledger.read() as cx:
+            novelty = scores(cx, [c.id for c in weighed])
+        return info_weight(
+            weighed,
+            novelty,
+            threshold=options.info_weight_threshold,
+            min_factor=options.info_weight_min_factor,
+        )
+
+    return run.stage("info-weight", work, weighed)
+
+
+def _merged(fresh: Sequence[Candidate], indexed: Sequence[Candidate]) -> list[Candidate]:
+    """Join two word lists; what the ledger holds now replaces what an index held before."""
+    new = {candidate.id for candidate in fresh}
+    joined = [*fresh, *(candidate for candidate in indexed if candidate.id not in new)]
+    return sorted(joined, key=lambda candidate: (-candidate.score, candidate.id))
+
+
+def _without_copies(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Keep the best of the candidates that hold the same text."""
+    best: dict[str, Candidate] = {}
+    for candidate in candidates:
+        best.setdefault(candidate.sha256, candidate)
+    return list(best.values())
+
+
+def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
     """Spend ``seconds`` on the projections; return the change after which words need the ledger."""
 
     def work() -> list[Candidate]:
@@ -113,61 +300,3 @@ def _catch_up(palace: Palace, run: _Run, seconds: float) -> int | None:
         return (mark.seq if mark else 0) if behind(palace, palace.lexicon) else None
     except CastleError:
         return 0
-
-
-def _merged(fresh: Sequence[Candidate], indexed: Sequence[Candidate]) -> list[Candidate]:
-    """Join two word lists; what the ledger holds now replaces what an index held before."""
-    new = {candidate.id for candidate in fresh}
-    joined = [*fresh, *(candidate for candidate in indexed if candidate.id not in new)]
-    return sorted(joined, key=lambda candidate: (-candidate.score, candidate.id))
-
-
-def _hits(
-    palace: Palace, ranked: Sequence[Candidate], scopes: Sequence[Scope], limit: int
-) -> tuple[Hit, ...]:
-    """Turn the best candidates that lie in one of the scopes into hits, with their copies there."""
-    with palace.ledger.read() as cx:
-        ids = [candidate.id for candidate in ranked]
-        inside = {id_: scope for scope in reversed(scopes) for id_ in within(cx, ids, scope)}
-        best: dict[str, Candidate] = {}
-        for candidate in ranked:
-            if candidate.id in inside:
-                best.setdefault(candidate.sha256, candidate)
-            if len(best) == limit:
-                break
-        chosen = list(best.values())
-        copies = {
-            digest: ids
-            for scope in scopes
-            for digest, ids in copies_of(
-                cx, [candidate.sha256 for candidate in chosen if inside[candidate.id] == scope], scope
-            ).items()
-        }
-        found = drawers_by_id(cx, [candidate.id for candidate in chosen])
-        where = addresses(cx, list(found))
-    return tuple(
-        _hit(found[c.id], c, where[c.id], tuple(id_ for id_ in copies[c.sha256] if id_ != c.id))
-        for c in chosen
-    )
-
-
-def _hit(drawer: Drawer, candidate: Candidate, address: Address, copies: tuple[str, ...]) -> Hit:
-    return Hit(
-        id=drawer.id,
-        text=served(drawer),
-        score=candidate.score,
-        wing=drawer.wing,
-        room=drawer.room,
-        kind=drawer.kind,
-        role=drawer.role,
-        speaker=drawer.speaker,
-        message_id=drawer.message_id,
-        source=drawer.source,
-        address=address,
-        authored_at=drawer.authored_at,
-        filed_at=drawer.filed_at,
-        state=drawer.state,
-        copies=copies,
-        stages=candidate.stages,
-        matched=candidate.matched,
-    )

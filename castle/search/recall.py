@@ -1,4 +1,4 @@
-"""Stage 1: candidates by meaning, by words, and from drawers that no index holds yet."""
+"""Stage 1: candidates by meaning, by words, by the graph, and from drawers that no index holds yet."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from dataclasses import replace
 
 from castle.records import Scope
 from castle.search.candidates import Candidate
+from castle.search.question import Question
+from castle.search.signals import time_edge
 from castle.store.lexicon import LexicalMatch, Lexicon
 from castle.store.palace import Palace
 from castle.store.projection import ProjectionUnavailable, Watermark
 from castle.store.reading import changed_in_scope, drawers_by_id, served
+from castle.store.speaking import drawers_about
+from castle.text.when import BEGINNING, ENDLESS
 from castle.text.words import phrases, words
 
 DENSE_LIMIT = 100
 LEXICAL_LIMIT = 100
+GRAPH_LIMIT = 50
+DATED_LIMIT = 30
+MOST_DATED = 2
+"""Times of a question around which recall looks once more."""
 UNPROJECTED_LIMIT = 2000
 QUOTED_KINDS = ("tool", "thinking")
 """Hidden kinds that a search finds all the same by the exact words that it quotes."""
@@ -32,6 +40,41 @@ def dense(palace: Palace, query: str, scope: Scope, limit: int) -> list[Candidat
 def lexical(palace: Palace, query: str, scope: Scope, limit: int) -> list[Candidate]:
     """Return the drawers that share words with the query, best BM25 score first."""
     return _candidates(palace.lexicon.search(query, scope, limit))
+
+
+def graph(palace: Palace, question: Question, scope: Scope, limit: int = GRAPH_LIMIT) -> list[Candidate]:
+    """Return the drawers that speak of the entities a question names.
+
+    These are the evidence of facts about them, and drawers that mention those few mention. A drawer's score
+    in (0, 1] is the share of the entities that it speaks of, by fact or else by mention; equal ones come
+    latest recorded first, then by id. Facts that were retracted or corrected do not count.
+    """
+    named = [name.entity for name in question.names]
+    if not named or limit <= 0:
+        return []
+    with palace.ledger.read() as cx:
+        found = drawers_about(cx, named, question.now, scope, limit)
+    return [Candidate(id_, digest, weight / len(named), entity_match=True) for id_, digest, weight in found]
+
+
+def dated_scopes(question: Question, scope: Scope) -> list[Scope]:
+    """Return the parts of a scope in which to recall once more, because the question speaks of these times.
+
+    They reach as far beyond its intervals as a time may be off. What recall finds in them is scored as what
+    it finds in the whole scope. Times that are less than sure, or go on without end both ways, have none.
+    """
+    scopes = []
+    for time in question.times:
+        if time.weight < 1.0 or len(scopes) == MOST_DATED:
+            continue
+        edge = time_edge(time)
+        since = None if time.start == BEGINNING else time.start - edge
+        until = None if time.end == ENDLESS else time.end + edge
+        since = max((s for s in (since, scope.since) if s is not None), default=None)
+        until = min((u for u in (until, scope.until) if u is not None), default=None)
+        if since is None or until is None or since < until:
+            scopes.append(replace(scope, since=since, until=until))
+    return scopes
 
 
 def quoted_scope(query: str, scope: Scope) -> Scope | None:

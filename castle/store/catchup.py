@@ -43,10 +43,21 @@ HASTY_PATIENCE = 0.05
 
 def behind(palace: Palace, projection: Projection) -> int:
     """Return how many changes the projection does not hold yet."""
-    mark = projection.watermark()
-    after = mark.seq if mark is not None and _fits(palace, mark) else 0
+    after = _reached(palace, projection)
     with palace.ledger.read() as cx:
         return count_changed(cx, after)
+
+
+def missing(palace: Palace, projection: Projection) -> int:
+    """Return how many drawers cannot be found through the projection yet; forgotten ones need not be."""
+    after = _reached(palace, projection)
+    with palace.ledger.read() as cx:
+        return count_changed(cx, after, forgotten=False)
+
+
+def _reached(palace: Palace, projection: Projection) -> int:
+    mark = projection.watermark()
+    return mark.seq if mark is not None and _fits(palace, mark) else 0
 
 
 def catch_up_lexicon(
@@ -120,6 +131,7 @@ def _replay(
     deadline: float | None,
     progress: Progress | None,
 ) -> None:
+    palace.clear_the_way()
     mark = projection.watermark()
     if mark is None or not _fits(palace, mark):
         projection.reset()

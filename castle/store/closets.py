@@ -19,6 +19,7 @@ from castle.errors import NotFoundError
 from castle.records import HIDDEN_KINDS
 from castle.store.closet_tables import aaak, closet_drawers, closet_lines, closets
 from castle.store.ledger import Ledger, batches, to_json
+from castle.store.projection import legal_text
 from castle.store.reading import sealed_spans
 from castle.store.schema import drawers, membership, sources
 from castle.text.aaak import Dialect
@@ -103,6 +104,7 @@ def compress(
     Raises NotFoundError when there is no such wing.
     """
     run = _Run(ledger, dialect or Dialect(), dry_run)
+    wing = None if wing is None else legal_text(wing)
     states = _states(ledger, wing)
     totals: list[_Totals] = []
     built = left = 0
@@ -135,7 +137,7 @@ def read_closets(ledger: Ledger, *, wing: str | None = None, source: str | None 
     """Return the closets of a wing or of a source's key, of lines whose drawers all are as they were."""
     query = select(sources, closets.c.generation).join(closets, closets.c.source == sources.c.id)
     if wing is not None:
-        query = query.where(sources.c.wing == wing)
+        query = query.where(sources.c.wing == legal_text(wing))
     if source is not None:
         query = query.where(sources.c.key == source)
     found: list[Closet] = []

@@ -27,6 +27,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     closet_tables,
     entity_tables,
     graph_tables,
+    novelty_tables,
     session_tables,
     tunnel_tables,
 )
@@ -59,14 +60,20 @@ class Ledger:
         self.path = root / FILE_NAME
         self.clock = clock
         self.patience = patience
-        if not create and not self.path.is_file():
-            raise PalaceNotFoundError(
-                f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`, "
-                "or name another with --palace"
-            )
-        if create:
-            _refuse_orphans(root, self.path)
-            _make_private(root, self.path)
+        try:
+            if not create and not self.path.is_file():
+                raise PalaceNotFoundError(
+                    f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`, "
+                    "or name another with --palace"
+                )
+            if create:
+                _refuse_orphans(root, self.path)
+                _make_private(root, self.path)
+        except OSError as error:
+            why, verb = error.strerror or error, "made" if create else "opened"
+            raise PalaceError(
+                f"no palace can be {verb} at {root}: {why}; name another with --palace"
+            ) from error
         self.read_only = not os.access(root, os.W_OK) or not os.access(self.path, os.W_OK)
         if self.read_only:
             _check_settled(self.path)
@@ -178,6 +185,17 @@ class Ledger:
                 f"{self.path} has schema {version}, this Castle knows {SCHEMA_VERSION}: "
                 "upgrade with `pip install -U cognitive-castle`"
             )
+        if not self.read_only:
+            self._add_tables()
+
+    def _add_tables(self) -> None:
+        """Make the tables that have come with later versions; what reads them does without until then."""
+        with self.read() as cx:
+            query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+            known = {name for (name,) in cx.exec_driver_sql(query)}
+        if tables.tables.keys() - known:
+            with self.write() as cx:
+                tables.create_all(cx)
 
 
 def get_value(cx: Connection, key: str) -> str | None:
@@ -214,16 +232,12 @@ def to_json(value: object) -> str:
 
 
 def _make_private(root: Path, file: Path) -> None:
-    try:
-        made = not root.exists()
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if made or not any(root.iterdir()):
-            root.chmod(0o700)
-        if not file.exists():
-            file.touch(mode=0o600)
-    except OSError as error:
-        why = error.strerror or error
-        raise PalaceError(f"no palace can be made at {root}: {why}; name another with --palace") from error
+    made = not root.exists()
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if made or not any(root.iterdir()):
+        root.chmod(0o700)
+    if not file.exists():
+        file.touch(mode=0o600)
 
 
 def _refuse_orphans(root: Path, file: Path) -> None:

@@ -1,7 +1,9 @@
 """The index of words: a Tantivy directory that answers by BM25.
 
-Text is cut into words by ``castle.text.words`` at both ends; Tantivy only splits at the spaces put between
-them and stems. Queries are built from terms, so no text of a user is ever read as query syntax.
+Text is cut into words by ``castle.text.words`` at both ends; Tantivy splits at the spaces put between them
+and stems each word as English. Stems of other languages (``castle.text.stems``) follow a text's words as
+terms of their own; a word of a query counts by the best of its terms, so that no language counts more than
+another. Queries are built from terms, so no text of a user is ever read as query syntax.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ from castle.store.projection import (
     legal_text,
 )
 from castle.store.segments import Seen, damaged_files
+from castle.text.stems import marked_stems, stems_anywhere
 from castle.text.words import phrases, words
 
 if TYPE_CHECKING:
@@ -38,7 +41,9 @@ PHRASE_WEIGHT = 2.0
 
 _HEAP_BYTES = 64_000_000
 _ANALYZER = "castle"
-_MARK = "#watermark"
+# Counts up whenever other terms are put in: an index made otherwise lacks the mark and is made again.
+_FORMAT = 2
+_MARK = f"#watermark-{_FORMAT}"
 _RAW_FIELDS = ("wing", "room", "kind", "role", "speaker", "source", "state")
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
@@ -139,23 +144,25 @@ class Lexicon:
         with self._edge():
             index = self._open()
             searcher = index.searcher()
-            stems = self._query_stems(text)
-            if len(stems) > MAX_WORDS:
+            asked = self._asked(text)
+            if len(asked) > MAX_WORDS:
                 matches.truncated = True
-                rarity = {stem: searcher.doc_freq("body", stem) or 2**31 for stem in stems}
-                stems = {stem: stems[stem] for stem in sorted(stems, key=rarity.__getitem__)[:MAX_WORDS]}
-            if not stems:
+                rarity = {stem: searcher.doc_freq("body", stem) or 2**31 for stem in asked}
+                asked = {stem: asked[stem] for stem in sorted(asked, key=rarity.__getitem__)[:MAX_WORDS]}
+            if not asked:
                 return matches
+            terms = {stem: self._terms(searcher, stem, word) for stem, word in asked.items()}
             exact = [phrase for part in phrases(text) if (phrase := self._analyze(part))]
             if quoted and not exact:
                 return matches
             matches.truncated |= len(exact) > MAX_PHRASES
-            query = self._query(index, list(stems), exact[:MAX_PHRASES], scope, quoted)
+            query = self._query(index, terms, exact[:MAX_PHRASES], scope, quoted)
             hits = searcher.search(query, limit + _SLACK, False).hits
             documents = [(float(score), searcher.doc(address)) for score, address in hits]
             found = [(score, str(d.get_first("id")), d.get_first("sha256")) for score, d in documents]
             found = sorted(found, key=lambda item: (-item[0], item[1]))[:limit]
-            matched = self._matched(index, searcher, stems, [id_ for _, id_, _ in found])
+            spelled = {asked[stem]: terms[stem] for stem in asked}
+            matched = self._matched(index, searcher, spelled, [id_ for _, id_, _ in found])
         matches += [
             LexicalMatch(id_, score, bytes(digest or b"").hex(), matched[id_]) for score, id_, digest in found
         ]
@@ -302,14 +309,15 @@ class Lexicon:
 
     # Text to terms
 
-    def _spaced(self, *texts: str) -> str:
+    @staticmethod
+    def _spaced(*texts: str) -> str:
         """Return the words of the texts with single spaces between them."""
         return " ".join(word for text in texts for word in words(legal_text(text)))
 
     def _analyze(self, text: str) -> list[str]:
         return list(self._analyzer().analyze(self._spaced(text)))
 
-    def _query_stems(self, text: str) -> dict[str, str]:
+    def _asked(self, text: str) -> dict[str, str]:
         """Return each distinct stem of the query with the word it stands for."""
         spaced = self._spaced(text).split(" ")
         stems: dict[str, str] = {}
@@ -318,12 +326,18 @@ class Lexicon:
                 stems.setdefault(stem, word)
         return stems
 
+    @staticmethod
+    def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> list[str]:
+        """Return the terms for a word of the query: its English stem, and other stems that texts have."""
+        return [stem, *(other for other in stems_anywhere(word) if searcher.doc_freq("body", other))]
+
     def _document(self, row: ProjectionRow) -> tantivy.Document:
         import tantivy
 
         document = tantivy.Document()
         document.add_text("id", row.id)
-        document.add_text("body", self._spaced(row.text))
+        tokens = words(legal_text(row.text))
+        document.add_text("body", " ".join([*tokens, *marked_stems(tokens)]))
         document.add_text("title", self._spaced(row.context, row.title))
         for field in _RAW_FIELDS:
             document.add_text(field, legal_text(getattr(row, field)))
@@ -344,7 +358,7 @@ class Lexicon:
     def _query(
         self,
         index: tantivy.Index,
-        stems: Sequence[str],
+        terms: Mapping[str, Sequence[str]],
         exact: Iterable[list[str]],
         scope: Scope,
         quoted: bool,
@@ -353,8 +367,9 @@ class Lexicon:
 
         query, should, schema = tantivy.Query, tantivy.Occur.Should, index.schema
         any_of: list[tuple[tantivy.Occur, tantivy.Query]] = []
-        for stem in stems:
-            any_of.append((should, query.term_query(schema, "body", stem)))
+        for stem, spelled in terms.items():
+            body = [query.term_query(schema, "body", term) for term in spelled]
+            any_of.append((should, body[0] if len(body) == 1 else query.disjunction_max_query(body)))
             title = query.term_query(schema, "title", stem)
             any_of.append((should, query.boost_query(title, TITLE_WEIGHT)))
         needed: list[tuple[tantivy.Occur, tantivy.Query]] = []
@@ -396,9 +411,13 @@ class Lexicon:
         return [*clauses, (tantivy.Occur.MustNot, kinds)]
 
     def _matched(
-        self, index: tantivy.Index, searcher: tantivy.Searcher, stems: dict[str, str], ids: Sequence[str]
+        self,
+        index: tantivy.Index,
+        searcher: tantivy.Searcher,
+        spelled: Mapping[str, Sequence[str]],
+        ids: Sequence[str],
     ) -> dict[str, tuple[str, ...]]:
-        """Return the words of the query that each of the drawers has.
+        """Return the words of the query, given with their terms, that each of the drawers has.
 
         One search answers for ``_BITS`` words: each word scores its own power of two, and the sum spells
         which of them a drawer has.
@@ -408,18 +427,19 @@ class Lexicon:
         query, should, schema = tantivy.Query, tantivy.Occur.Should, index.schema
         among = query.const_score_query(query.term_set_query(schema, "id", list(ids)), 0.0)
         matched: dict[str, list[str]] = {id_: [] for id_ in ids}
-        every = list(stems)
+        every = list(spelled)
         for start in range(0, len(every) if ids else 0, _BITS):
             part = every[start : start + _BITS]
             clauses = [(tantivy.Occur.Must, among)]
-            for bit, stem in enumerate(part):
-                fields = [(should, query.term_query(schema, field, stem)) for field in ("body", "title")]
+            for bit, word in enumerate(part):
+                places = [("body", term) for term in spelled[word]] + [("title", spelled[word][0])]
+                fields = [(should, query.term_query(schema, field, term)) for field, term in places]
                 clauses.append(
                     (should, query.const_score_query(query.boolean_query(fields), float(1 << bit)))
                 )
             for score, address in searcher.search(query.boolean_query(clauses), len(ids), False).hits:
                 found = matched[str(searcher.doc(address).get_first("id"))]
-                found += [stems[stem] for bit, stem in enumerate(part) if int(score) >> bit & 1]
+                found += [word for bit, word in enumerate(part) if int(score) >> bit & 1]
         return {id_: tuple(found) for id_, found in matched.items()}
 
 

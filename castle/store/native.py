@@ -17,7 +17,8 @@ from castle.store.projection import ProjectionBlocked, ProjectionBusy, Projectio
 _AROUND = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}
 _AROUND |= {errno.ENOMEM, errno.EIO, 5, 32, 112}
 _CODE = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
-
+# Where in the sources of a library an error was made, on the machine that it was built on.
+_RUST = re.compile(r",?\s*[^\s,]*[/\\][^\s,]*\.rs:\d+(:\d+)?")
 _ROOM = 1_000_000
 
 
@@ -35,7 +36,7 @@ def native_edge(name: str, place: Path) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        whole = " ".join(str(error).split())
+        whole = " ".join(_RUST.sub("", str(error)).split())
         summary = whole[:200] or type(error).__name__
         if "LockBusy" in whole:
             raise ProjectionBusy(f"the {name} at {place} is being written by another process") from error

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
+import shutil
 import time
+import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +44,7 @@ class Palace:
         device: str = "auto",
         clock: Clock = system_clock,
     ) -> None:
-        if any(ord(char) < 32 or "\ud800" <= char <= "\udfff" for char in str(root)):
+        if any(unicodedata.category(char) in ("Cc", "Cs") for char in str(root)):
             raise PalaceError(
                 f"a palace cannot be at {str(root)!a}: control characters or bytes that are no UTF-8"
             )
@@ -64,11 +67,12 @@ class Palace:
         """The embedder whose vectors the palace holds, read from the ledger at each use."""
         try:
             stored = json.loads(self.ledger.value("embedder") or "{}")
-            return EmbedderIdentity(stored["name"], stored["dim"], stored["identity"])
+            found = EmbedderIdentity(str(stored["name"]), int(stored["dim"]), str(stored["identity"]))
         except (ValueError, KeyError, TypeError) as error:
             raise PalaceError(
                 f"{self.ledger.path} does not say which embedder it is for: it is damaged"
             ) from error
+        return found
 
     @cached_property
     def salt(self) -> bytes:
@@ -114,6 +118,20 @@ class Palace:
             f"{wanted.identity} (dim {wanted.dim}): keep the first with `castle config set embedder_model "
             f"{stored.name}`, or make a palace for the second with --palace"
         )
+
+    def clear_the_way(self) -> None:
+        """Delete indexes that were thrown away by a process that was killed over it.
+
+        A file in the place of an index is not ours: it gets another name.
+        """
+        for pattern in ("lexicon.discarded-*", "drawers.lance/*.discarded-*"):
+            for old in self.root.glob(pattern):
+                shutil.rmtree(old, ignore_errors=True)
+        for name in ("lexicon", "drawers.lance"):
+            place = self.root / name
+            if place.is_file():
+                with suppress(FileNotFoundError):
+                    place.rename(place.with_name(f"{name}.in-the-way-{secrets.token_hex(4)}"))
 
     def lock(self, name: str) -> FileLock:
         """Return the kernel lock of a projection, not yet taken."""

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, 
 from castle.errors import NotFoundError, RefusedError
 from castle.store.filing import touch
 from castle.store.ledger import Ledger, batches
+from castle.store.projection import legal_text
 from castle.store.reading import full_id, named_source
 from castle.store.schema import drawers, membership, sources, tombstones, wing_names
 from castle.store.tunnel_tables import tunnels
@@ -70,6 +71,7 @@ def rename_wing(ledger: Ledger, old: str, new: str, *, merge: bool = False) -> i
     Returns how many drawers moved. Raises NotFoundError when there is no wing ``old``, RefusedError when
     there is already one called ``new`` and ``merge`` is false.
     """
+    old = legal_text(old)
     with ledger.write() as cx:
         if not _holds(cx, old):
             raise NotFoundError(f"no wing {old}: `castle status` shows them")

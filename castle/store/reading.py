@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 
-from castle.errors import CastleError, NotFoundError, UsageError
+from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan, State
 from castle.store.ledger import batches
 from castle.store.projection import ProjectionRow, legal_text
@@ -103,8 +104,28 @@ def _member_at(moment: int) -> ColumnElement[bool]:
     return query.exists()
 
 
+@contextmanager
+def _whole(row: AnyRow) -> Iterator[None]:
+    """Turn what a row gives rise to that no version of Castle wrote into one line for the user."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PalaceError(
+            f"drawer {row.id}: its row in the ledger is damaged: `castle verify` shows what else is; only "
+            "a copy of the palace has it whole"
+        ) from error
+
+
 def to_drawer(row: AnyRow) -> Drawer:
-    """Build a Drawer from a row of ``drawers`` joined with ``sources.key`` as ``source_key``."""
+    """Build a Drawer from a row of ``drawers`` joined with ``sources.key`` as ``source_key``.
+
+    Raises PalaceError for a damaged row.
+    """
+    with _whole(row):
+        return _drawer(row)
+
+
+def _drawer(row: AnyRow) -> Drawer:
     return Drawer(
         id=row.id,
         seq=row.seq,
@@ -393,13 +414,21 @@ def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tu
     return total, [projection_row(row) for row in cx.execute(query)]
 
 
-def count_changed(cx: Connection, after: int) -> int:
-    """Return how many drawers changed after ``seq`` number ``after``."""
-    return cx.execute(select(func.count()).where(drawers.c.seq > after)).scalar() or 0
+def count_changed(cx: Connection, after: int, *, forgotten: bool = True) -> int:
+    """Return how many drawers changed after ``seq`` number ``after``; ``forgotten`` counts those, too."""
+    query = select(func.count()).where(drawers.c.seq > after)
+    if not forgotten:
+        query = query.where(drawers.c.state != "forgotten")
+    return cx.execute(query).scalar() or 0
 
 
 def projection_row(row: AnyRow) -> ProjectionRow:
-    """Build what projections see of a drawer."""
+    """Build what projections see of a drawer; raises PalaceError for a damaged row."""
+    with _whole(row):
+        return _projection_row(row)
+
+
+def _projection_row(row: AnyRow) -> ProjectionRow:
     state: State = row.state
     return ProjectionRow(
         id=row.id,

@@ -52,7 +52,8 @@ def _check(name: str, run: Callable[[], tuple[int, list[str]]]) -> Finding:
         return Finding(name, "failed", str(error))
     except CastleError as error:
         return Finding(name, "not checked", str(error))
-    except (ValueError, KeyError, TypeError, OverflowError) as error:  # rows that no version of Castle wrote
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        # Rows that no version of Castle wrote.
         return Finding(name, "failed", f"damaged rows ({type(error).__name__}: {error})")
     if problems:
         more = f" and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
@@ -187,7 +188,8 @@ def _contents(cx: Connection, which: ColumnElement[bool]) -> Iterator[bytes]:
         yield text.encode("utf-8") if raw is None else raw
 
 
-def _rows(palace: Palace) -> Iterator[Sequence[ProjectionRow]]:
+def every_row(palace: Palace) -> Iterator[Sequence[ProjectionRow]]:
+    """Yield all drawers as projections see them, in batches, in order of change."""
     after = 0
     while True:
         with palace.ledger.read() as cx:
@@ -204,7 +206,7 @@ def _must_be_current(palace: Palace, projection: Projection) -> None:
     if late and projection.watermark() is None and projection.disk_bytes():
         raise ProjectionUnavailable("it cannot be read: `castle repair` builds it again")
     if late:
-        raise _Late(f"{late} drawers are not in it yet: `castle repair` catches up")
+        raise _Late(f"drawers that are not in it yet: {late}; `castle repair` catches up")
 
 
 def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
@@ -213,7 +215,7 @@ def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
         return 0, []
     problems = [f"{name} is damaged" for name in palace.lexicon.damaged_files()]
     checked = 0
-    for rows in _rows(palace):
+    for rows in every_row(palace):
         wanted = {row.id for row in rows if row.state != "forgotten"}
         present = palace.lexicon.ids_present([row.id for row in rows])
         problems += [f"drawer {id_} is missing from the index of words" for id_ in sorted(wanted - present)]
@@ -234,7 +236,7 @@ def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
         return 0, []
     problems: list[str] = []
     checked = 0
-    for rows in _rows(palace):
+    for rows in every_row(palace):
         wanted = {row.id: input_hash(row) for row in rows if row.state != "forgotten"}
         present = palace.vectors.vectors_of(list(wanted))
         cached = cached_vectors(palace, list(set(wanted.values())))

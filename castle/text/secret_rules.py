@@ -1,13 +1,11 @@
-"""What secrets look like: named token formats, and the judgement of values that stand in an assignment.
+"""What secrets and the places where they stand look like: named token formats, key blocks, headers, names.
 
 Quantifiers are bounded and neighbouring classes disjoint, so that no expression here backtracks far.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from dataclasses import dataclass
 
 
@@ -15,8 +13,8 @@ from dataclasses import dataclass
 class Token:
     """A named format. ``pattern`` is matched ``before`` characters ahead of the literal.
 
-    ``strict`` asks that no letter or digit stands in front, ``mixed`` that the value holds a digit as well as
-    a letter.
+    ``strict`` asks that no letter or digit stands in front, ``mixed`` that the value is not of one class of
+    characters. A place inside the ``run`` of a place that failed is not tried again.
     """
 
     kind: str
@@ -26,12 +24,14 @@ class Token:
     mixed: bool = False
     before: int = 0
     group: int = 0
+    run: re.Pattern[str] | None = None
 
 
 def _token(kind: str, literals: str, pattern: str, *, strict: bool = True, mixed: bool = False) -> Token:
     return Token(kind, tuple(literals.split()), re.compile(pattern), strict, mixed)
 
 
+_QUOTE = r"\\{0,15}[\"'`]"
 _W = r"[A-Za-z0-9_-]"
 _A = r"[A-Za-z0-9]"
 _END = rf"(?!{_A})"
@@ -53,7 +53,7 @@ TOKENS: tuple[Token, ...] = (
     ),
     _token(
         "slack_token",
-        "xoxb- xoxa- xoxp- xoxr- xoxs- xoxo- xoxe- xoxe. xapp-",
+        "xox xapp-",
         r"xox[abeoprs][-.][A-Za-z0-9.-]{10,300}|xapp-[0-9]-[A-Za-z0-9-]{20,300}",
         mixed=True,
     ),
@@ -86,7 +86,7 @@ TOKENS: tuple[Token, ...] = (
     _token("sendgrid_key", "SG.", rf"SG\.{_W}{{16,40}}\.{_W}{{30,80}}", mixed=True),
     _token("twilio_key", "SK", rf"SK[0-9a-f]{{32}}{_END}", mixed=True),
     _token("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", rf"do[por]_v1_[0-9a-f]{{64}}{_END}", mixed=True),
-    _token("shopify_token", "shpat_ shpca_ shppa_ shpss_", rf"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{{32}}{_END}"),
+    _token("shopify_token", "shp", rf"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{{32}}{_END}"),
     _token("databricks_token", "dapi", rf"dapi[0-9a-f]{{32}}(?:-[0-9])?{_END}", mixed=True),
     _token("groq_key", "gsk_", rf"gsk_{_A}{{40,60}}{_END}", mixed=True),
     _token("xai_key", "xai-", rf"xai-{_A}{{60,100}}{_END}", mixed=True),
@@ -95,7 +95,32 @@ TOKENS: tuple[Token, ...] = (
     _token("notion_token", "ntn_", rf"ntn_{_A}{{40,60}}{_END}", mixed=True),
     _token("vault_token", "hvs. hvb.", rf"hv[sb]\.{_W}{{24,300}}", mixed=True),
     _token("age_key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", strict=False),
-    _token("jwt", "eyJ", rf"eyJ{_W}{{10,16000}}\.eyJ{_W}{{10,16000}}(?:\.{_W}{{0,2000}})?"),
+    _token(
+        "grafana_token", "glsa_ glc_eyJ", rf"glsa_{_A}{{32}}_[0-9a-fA-F]{{8}}|glc_eyJ[A-Za-z0-9+/=]{{40,400}}"
+    ),
+    _token("docker_token", "dckr_", rf"dckr_(?:pat|oat)_{_W}{{20,60}}"),
+    _token(
+        "atlassian_token",
+        "ATATT ATCTT ATBB",
+        rf"AT(?:ATT|CTT)[A-Za-z0-9_=-]{{20,400}}|ATBB{_A}{{28,40}}",
+        mixed=True,
+    ),
+    _token(
+        "tailscale_key", "tskey-", rf"tskey-(?:[a-z]{{2,12}}-)?{_A}{{6,40}}(?:-{_A}{{6,80}})?", mixed=True
+    ),
+    _token("square_token", "sq0", rf"sq0[a-z]{{3}}-{_W}{{22,60}}", mixed=True),
+    _token(
+        "aws_session_token",
+        "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz",
+        r"(?:IQoJ|F[wQ]oG)[A-Za-z0-9+/=]{96,4000}",
+    ),
+    Token(
+        "jwt",
+        ("eyJ",),
+        re.compile(rf"eyJ{_W}{{10,16000}}+\.eyJ{_W}{{10,16000}}+(?:\.{_W}{{0,2000}})?"),
+        run=re.compile(rf"{_W}*+"),
+    ),
+    Token("azure_sas", ("sig=",), re.compile(r"sig=([A-Za-z0-9%+/_-]{40,120}+={0,2})"), mixed=True, group=1),
     Token(
         "azure_key",
         ("AccountKey=", "SharedAccessKey="),
@@ -109,8 +134,12 @@ TOKENS += tuple(
     Token("telegram_token", (":AA",), _TELEGRAM, before=digits) for digits in (10, 9, 8)
 )  # the literal stands after a bot id of eight to ten digits
 
-KEY_HEAD = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-KEY_FOOT = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_KEY = r"(?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?"
+KEY_HEAD = re.compile(
+    rf"-----BEGIN {_KEY}-----|---- BEGIN {_KEY} ----|Private-Lines: [0-9]{{1,4}}(?=\r?\n|\\[rn])"
+)
+KEY_FOOT = re.compile(rf"-----END {_KEY}-----|---- END {_KEY} ----")
+KEY_END = re.compile(r"-----END |---- END |Private-MAC: ")
 KEY_LINES = re.compile(
     r"(?:(?:[\s\"',+>]|\\[nr])*+(?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]{0,120}|[A-Za-z0-9+/=]{16,}+))++"
     r"(?:(?:\s|\\[nr])[A-Za-z0-9+/=]{1,16}(?=\s|\\[nr]|$))?"
@@ -118,70 +147,92 @@ KEY_LINES = re.compile(
 _KEY_ONLY = re.compile(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*+")
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{40}")
 
-URL_PASSWORD = re.compile(r"://[^\s/:@\"'<>`]{0,128}:([^\s/\"'<>`]{1,256})@[\w\[.{$-]")
+AWS_SECRET = re.compile(r"\\{0,3}[\"'`]?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
+AWS_ID = re.compile(r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])")
+AWS_NEIGHBOUR = re.compile(r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")
+
+URL_USER = re.compile(
+    r":\\?/\\?/(?P<user>[^\s/:@\"'<>`?#&=\\«»]{0,128})(?::(?P<password>[^\s/\"'<>`«»]{1,256}))?@[\w\[.{$-]"
+)
 AUTHORIZATION = re.compile(
-    r"authorization[\"']?\s{0,4}(?:[:=,]|=>)?\s{0,4}\\?[\"'`]?(bearer|basic|token)\s{1,4}"
-    r"([A-Za-z0-9._~+/=-]{8,4000})",
+    rf"authorization(?:{_QUOTE})?\s{{0,4}}(?P<sign>[:=,]|=>)?\s{{0,4}}(?:{_QUOTE})?"
+    r"(?:(?P<scheme>bearer|basic|token|apikey|api-key|key|oauth|splunk|genie[-_]?key)\s{1,4}|(?<=[:=,>\s\"'`]))"
+    rf"(?:token=)?(?:{_QUOTE})?(?P<value>[A-Za-z0-9._~+/=-]{{8,4000}}+)",
     re.IGNORECASE,
 )
-BEARER = re.compile(r"(bearer)\s{1,4}([A-Za-z0-9._~+/=-]{20,4000})", re.IGNORECASE)
-
-PASSWORD_WORDS = frozenset({"password", "passwd", "passphrase", "passwort", "pwd", "_pass"})
-KEY_WORDS = (
-    *sorted(PASSWORD_WORDS),
-    *("secret", "token", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key", "auth_key"),
-    *("private_key", "encryption_key", "signing_key", "credential"),
+BEARER = re.compile(r"bearer\s{1,4}(?P<value>[A-Za-z0-9._~+/=-]{20,4000})", re.IGNORECASE)
+_PAIR = r"[\w.-]{1,64}=[^\s\"'`;,\\<>«»]{0,4096}"
+COOKIE = re.compile(
+    rf"cookie2?(?:{_QUOTE})?(?:\s{{0,4}}[:=]\s{{0,4}}|(?<=-cookie)\s{{1,4}})(?:{_QUOTE})?"
+    rf"(?P<value>{_PAIR}(?:;[ ]?{_PAIR}){{0,100}})",
+    re.IGNORECASE,
 )
-_QUOTE = r"\\{0,3}[\"'`]"
+COOKIE_NAME = re.compile(
+    r"sess|sid|auth|token|jwt|c?srf|xsrf|login|remember|sso|secret|passw|key|cred|^cf_clearance$",
+    re.IGNORECASE,
+)
+CURL_LOGIN = re.compile(
+    r"\s(?:-[a-zA-Z]{0,6}[uU]|--(?:proxy-)?user)(?:\s{1,4}|=)?"
+    r"(?:\\{0,15}[\"'][^:\"'$<>{}\\\n]{0,128}:(?P<quoted>[^\"'\\\n]{1,256})"
+    r"|[^\s:\"'$<>{}\\]{0,128}:(?P<bare>[^\s\"'\\|;&<>()]{1,256}))"
+)
+USER_OPTION = re.compile(r"--user(?:[ \t]{1,4}|=)[\"']?[\w.@-]{1,128}:(?P<password>[^\s\"'\\|;&<>()]{1,256})")
+
+PASSWORD_WORDS = ("password", "passwd", "passphrase", "passwort", "pwd", "_pass", "sshpass", "rediscli_auth")
+SECRET_WORDS = ("secret", "token", "credential")
+KEYS = tuple(
+    f"{word}{sign}"
+    for word in ("api", "access", "account", "auth", "private", "encryption", "signing", "shared", "master")
+    for sign in ("", "_", "-", " ")
+)
+"""What stands before ``key`` where that is a secret."""
+
+# Clients read their passwords from these, so that a single letter is one.
+CLIENT_VARIABLES = frozenset(
+    "PGPASSWORD MYSQL_PWD SSHPASS REDISCLI_AUTH RSYNC_PASSWORD RESTIC_PASSWORD BORG_PASSPHRASE".split()
+)
+SWITCH = re.compile(  # names of a number or a choice
+    r"(?:^|[\W_])(?:min|max|has|no|uses?|requires?|allows?|ask|err|error|invalid|wrong|empty|random|enable|needs?|is)_",
+    re.IGNORECASE,
+)
 ASSIGNMENT = re.compile(
-    rf"(?P<suffix>[\w-]{{0,24}})(?:{_QUOTE})?\]?[ \t]{{0,8}}"
+    rf"(?P<suffix>[\w-]{{0,24}}+)(?:{_QUOTE})?\]?(?:\*\*)?[ \t]{{0,8}}"
     r"(?:(?::[ \t]{0,2}[A-Za-z][\w.\[\]|]{0,30}[ \t]{0,2})?=(?![=>~])|:=|=>|:(?![:=])|(?<=\w)>)"
-    r"\s{0,4}"
+    r"\s{0,4}(?:\*\*[ \t]{1,2})?"
 )
 OPTION = re.compile(r"--[\w-]{0,32}[ \t]{1,4}")
-BARE_OPTION = re.compile(r"(?P<value>[^\s\"'`<>(){}|\\]{6,256})(?=\s|$)")
-QUOTED = re.compile(
-    r"[rbuf]?\\{0,3}(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\s\\<>]){6,256})\\{0,3}(?P=quote)"
+SAID = re.compile(
+    r"(?:[ \t]{1,3}(?:for|to|of|on|in|at)(?:[ \t]{1,3}[\w'’.@-]{1,30}){1,5}?)?"
+    r"(?:[ \t]{1,3}(?:is|was|ist|lautet)(?:[ \t]{1,3}(?:now|still))?:?|:)[ \t]{1,3}(?=\S)"
 )
-BARE = re.compile(
-    r"(?P<value>[^\s\"'`,;<>(){}\[\]|\\&]{6,256})(?=[,;.]?(?:[ \t]|$|[\r\n#&\"'`]|\\n|</|//|--?[a-z]))"
+LOGIN_BEFORE = re.compile(
+    r"(?:machine\s{1,8}\S{1,128}|default)\s{1,8}(?:account\s{1,8}\S{1,128}\s{1,8})?"
+    r"login\s{1,8}\S{1,128}\s{1,8}(?:account\s{1,8}\S{1,128}\s{1,8})?$"
 )
-AWS_SECRET = re.compile(r"\\{0,3}[\"'`]?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
-
+MACHINE_BEFORE = re.compile(r"machine\s{1,8}\S{1,128}\s{1,8}$")
+LOGIN_AFTER = re.compile(r"\s{1,8}login\s{1,8}\S")
+LINE_BEFORE = re.compile(r"(?:^|\n)[ \t]{0,40}(?:[-*>] )?(?:export |set |ENV )?[\"']?[A-Za-z]?[\w.-]{0,40}$")
+LINE_AFTER = re.compile(r"[ \t]{0,8}(?:#[^\n]{0,200})?(?:$|\r?\n|\\n)")
+OPENING = re.compile(r"[rbufRBUF]{0,2}(?P<escape>\\{0,15})(?P<quote>[\"'`])")
+RUN = re.compile(r"[^\s\"'`,;<>(){}\[\]|\\&«»]*+")
+PASSWORD_RUN = re.compile(  # an ampersand that begins no other parameter of a URL belongs to it
+    r"(?:[^\s\"'`,;<>(){}\[\]|\\&«»]|&(?=[^\s&;\"'])(?![\w.%-]{1,40}=))*+"
+)
+RUN_END = re.compile(r"[.*]{0,3}[,;]?(?:[ \t]|$|[\r\n&\"'`]|\\{1,15}[\"'nrt]|\\\r?\n|</)")
+LOOSE_END = re.compile(r"[.*]{0,3}[,;]?(?:[ \t]|$|[\r\n&\"'`)\]}|]|\\{1,15}[\"'nrt]|\\\r?\n|</)")
+CONTINUED = re.compile(r"(?:\\\r?\n[ \t]{0,16}[A-Za-z0-9+/=_.~-]{1,4096})+")
+WRAPPED = re.compile(r"(?:\r?\n[A-Za-z0-9+/]{16,4096}={0,2}(?=\s|$))+")
 _OTHER_THING = re.compile(
     r"name|field|type|ur[li]|path|file|dir|(?:^|_)id(?:$|_)|id$|hash|reset|polic|length|size|min|max|label|hint"
     r"|placeholder|regex|pattern|format|count|limit|expir|ttl|timeout|class|algorithm|error|message|prompt"
     r"|title|help|header|prefix|provider|manager|version|scope|usage|index|ize",
     re.IGNORECASE,
 )
-_PLACEHOLDER = re.compile(
-    r"^(?:\$[a-z_{(]|[<{\[(]|%[({a-z]|[./~]|\W+$|process\.env|os\.environ|env[.(\[]|getenv|https?:|file:)"
-    r"|x{4,}|\*{3,}|\.{3}|…|_{4,}|-{4,}|\$\{|\}\}|«secret:"
-    r"|change[-_ ]?(?:me|it|this)|placeholder|example|redacted|replace[-_ ]?(?:me|this|with)|dummy|sample"
-    r"|\byour|your[-_]|[-_]here$|insert[-_ ]|\btodo\b|^tbd$|not[-_]?a[-_]?real|^n/?a$"
-)
-_PLAIN_WORDS = frozenset(
-    "password passwd pass pwd passphrase passwort secret token key apikey user username admin root test "
-    "testing string none null true false undefined foo bar baz foobar mypassword mysecret mytoken my the "
-    "supersecret verysecret topsecret default empty required optional hidden private public guest".split()
-)
-_SEPARATORS = re.compile(r"[\W_]+")
-_DOTTED = re.compile(r"[$@&*!]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+$")
-_EXPRESSION = re.compile(
-    rf"{_DOTTED.pattern}"
-    r"|[A-Za-z]+(?:[_-][A-Za-z]+)*[_-]?[0-9]{0,2}$"  # words with a small number
-    r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"  # a constant
-    r"|[\d.:+-]+$"
-)
-_NAMES_ITSELF = re.compile(r"passw|passphrase|secret|token|key|credential", re.IGNORECASE)
 
 
 def lowered(text: str) -> str:
     """Lower-case a text without moving a character."""
-    lower = text.lower()
-    if len(lower) == len(text):
-        return lower
-    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    return text.replace("\u0130", "i").lower()  # the only one whose small form is two characters
 
 
 def starts_token(text: str, at: int, strict: bool) -> bool:
@@ -198,65 +249,9 @@ def starts_token(text: str, at: int, strict: bool) -> bool:
     return text[at - 2 : at] in ("\\n", "\\r", "\\t") or (at > 2 and text[at - 3] == "%")
 
 
-def classes(value: str) -> int:
-    """How many of lower case, upper case (beyond a capital), digits, other signs a value holds."""
-    return (
-        any(char.islower() for char in value)
-        + any(char.isupper() for char in value[1:])
-        + any(char.isdigit() for char in value)
-        + any(not char.isalnum() and char not in "_-./:" for char in value)
-    )
-
-
-def entropy(value: str) -> float:
-    """Shannon entropy of the characters, in bits per character."""
-    size = len(value)
-    return -sum(n / size * math.log2(n / size) for n in Counter(value).values())
-
-
-def is_dull(value: str, mixed: bool) -> bool:
-    """Tell a format's placeholder (``ghp_xxxxxxxx``) from a token."""
-    if len(set(value[-16:])) < 2:
-        return True
-    return mixed and not (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
-
-
 def names_other_thing(suffix: str) -> bool:
     """Tell whether the rest of a key's name makes it something else, as in ``password_length``."""
     return _OTHER_THING.search(suffix) is not None
-
-
-def is_placeholder(value: str) -> bool:
-    """Tell whether a value stands for a secret that is not there."""
-    lower = value.lower()
-    if len(set(lower)) < 3 or _PLACEHOLDER.search(lower):
-        return True
-    if lower[-1].isdigit() and not lower[-2].isdigit():
-        lower = lower[:-1]
-    return all(word in _PLAIN_WORDS for word in _SEPARATORS.split(lower) if word)
-
-
-def is_password(value: str) -> bool:
-    """Tell whether a quoted value can be a password rather than a label or a name."""
-    if _DOTTED.match(value) or (value.isidentifier() and _NAMES_ITSELF.search(value)):
-        return False
-    return classes(value) > 1 or (len(value) >= 16 and value.isalnum() and entropy(value) >= 3.0)
-
-
-def is_random(value: str, least: int) -> bool:
-    """Tell whether a value of at least ``least`` characters looks drawn at random."""
-    if len(value) < least or not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
-        return False
-    if "://" in value or is_expression(value):
-        return False
-    return entropy(value) >= (2.5 if least < 16 else 3.0)
-
-
-def is_expression(value: str) -> bool:
-    """Tell whether an unquoted value is code: a name, a look-up, a number."""
-    if _EXPRESSION.match(value):
-        return True
-    return value.isidentifier() and _NAMES_ITSELF.search(value) is not None
 
 
 def is_key_body(body: str) -> bool:

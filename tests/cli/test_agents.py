@@ -36,7 +36,7 @@ def test_sweep_without_a_path_files_what_hooks_noted(run: Run, noted: Path) -> N
     done = run("sweep")
     assert done.code == 0
     assert done.out.splitlines() == [
-        "1 hook events, 1 transcripts named",
+        "1 hook event, 1 transcript named",
         "4 messages filed as 4 drawers",
     ]
     assert json.loads(run("sweep", "--json").out)["events"] == 0

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from castle import Castle
+from castle.mine import unreadable
 from castle.mine.convos import session_key
 from castle.mine.formats import Message, Transcript, exact_bytes, open_container, recall_block
 from castle.mine.report import ConvoReport
@@ -52,6 +53,14 @@ def mine(castle: Castle, path: Path, **options: object) -> ConvoReport:
 
 def all_ok(castle: Castle) -> bool:
     return {finding.status for finding in castle.verify()} == {"ok"}
+
+
+def aged(path: Path, text: str) -> Path:
+    """Write a file that is old enough for its time to be trusted."""
+    path.write_text(text, encoding="utf-8")
+    stamp = path.stat().st_mtime - 3600 + len(text)
+    os.utime(path, (stamp, stamp))
+    return path
 
 
 def drawer_count(castle: Castle) -> int:
@@ -210,6 +219,36 @@ def test_broken_lines_are_listed_and_stop_nothing(castle: Castle, tmp_path: Path
     (skip,) = report.skipped
     assert skip.path.endswith("s1.jsonl, line 3")
     assert report.incomplete
+
+
+def test_broken_lines_are_told_at_every_run_while_they_are_there(castle: Castle, tmp_path: Path) -> None:
+    lines = talk(4)
+    lines.insert(2, "{not json\n")
+    path = aged(tmp_path / "s1.jsonl", "".join(lines))
+    first = mine(castle, path)
+    again = mine(castle, path)
+    assert (again.unchanged, again.messages_new) == (1, 0)
+    assert again.skipped == first.skipped
+    aged(path, "".join(lines) + line(9, "one more") + "[]\n")
+    grown = mine(castle, path)
+    assert grown.messages_new == 1
+    assert [skip.path.rpartition(", ")[2] for skip in grown.skipped] == ["line 3", "line 7"]
+    assert mine(castle, path).skipped == grown.skipped
+    aged(path, "".join(talk(4)))
+    assert mine(castle, path).skipped == ()
+    assert mine(castle, path).skipped == ()
+    assert all_ok(castle)
+
+
+def test_of_very_many_broken_lines_the_first_are_kept(
+    castle: Castle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unreadable, "MOST", 3)
+    path = aged(tmp_path / "s1.jsonl", line(0, "said") + "{no\n" * 10)
+    first = mine(castle, path)
+    assert [skip.reason for skip in first.skipped] == ["broken"] * 4
+    assert first.skipped[-1].detail == "and 7 more"
+    assert mine(castle, path).skipped == first.skipped
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,8 @@ def test_notes_tell_what_was_done() -> None:
         "decoded as cp1252",
     )
     assert check("ü\n".encode() * 9 + b"\xff\0", UTF8, []).notes == (
-        "1 bytes that are not valid utf-8 shown as U+FFFD",
-        "1 NUL characters shown as U+2400",
+        "bytes that are not valid utf-8, shown as U+FFFD: 1",
+        "NUL characters, shown as U+2400: 1",
     )
 
 

@@ -185,3 +185,32 @@ def test_the_pieces_in_order_are_the_file(lines: list[bytes], end: bytes) -> Non
             assert done.backup.read_bytes() == data
         else:
             assert mega.read_bytes() == data
+
+
+def test_a_name_of_the_greatest_length_gets_a_backup_of_its_own(logs: Path) -> None:
+    for name in ("n" * 246 + ".txt", "é" * 123 + ".txt"):
+        mega = write(logs / name, FIRST + SECOND)
+        write(logs / (os.fsdecode(os.fsencode(mega.stem)[:238]) + ".mega_backup"), "older")
+        (done,) = split(mega).split
+        assert done.backup is not None
+        assert done.backup.read_text(encoding="utf-8") == FIRST + SECOND
+        assert len(os.fsencode(done.backup.name)) <= 255
+        assert contents([piece.path for piece in done.pieces]) == (FIRST + SECOND).encode()
+        assert not mega.exists()
+    assert [path.read_bytes() for path in logs.glob("*.mega_backup")].count(b"older") == 2
+
+
+def test_when_the_file_cannot_be_renamed_the_pieces_are_taken_away(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mega = write(logs / "log.txt", FIRST + SECOND)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    report = split(logs)
+    assert [(left.path, left.detail) for left in report.skipped] == [(str(mega), "Operation not permitted")]
+    assert report.split == ()
+    assert [path.name for path in logs.iterdir()] == ["log.txt"]
+    assert mega.read_text(encoding="utf-8") == FIRST + SECOND

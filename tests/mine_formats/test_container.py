@@ -163,3 +163,33 @@ def test_names_with_odd_characters(tmp_path: Path) -> None:
     path.write_text(record("one"), encoding="utf-8")
     assert len(transcripts(tmp_path)) == 1
     assert not [one for one in unread(tmp_path) if isinstance(one, Unread)]
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("name", ["export.zip", "export"])
+def test_a_zip_that_is_cut_off_is_called_one(tmp_path: Path, name: str, share: float) -> None:
+    path = tmp_path / "talks" / name
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for number in range(50):
+            archive.writestr(f"{number}.jsonl", record(f"talk {number} " * 40))
+    data = path.read_bytes()
+    path.write_bytes(data[: max(4, int(len(data) * share))])
+    for place in (path, path.parent):
+        found = unread(place)
+        assert [(one.address, one.reason) for one in found] == [
+            (str(path), "a zip that is damaged or cut off")
+        ]
+        assert transcripts(place) == []
+
+
+def test_a_zip_with_a_damaged_list_of_members_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a.jsonl", record("one"))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"PK\x01\x02", b"PK\xff\xff"))
+    for place in (path, tmp_path):
+        (found,) = unread(place)
+        assert found.address == str(path)
+        assert found.reason.startswith("cannot be read")

@@ -84,7 +84,7 @@ def test_tags_are_keyed_hashes() -> None:
     assert span.tag == hmac.new(SALT, token.encode(), hashlib.sha256).hexdigest()[:2]
     assert span.mask == f"«secret:github_token#{span.tag}»"
     assert mask_secrets(f"use {token}", SALT) == f"use {span.mask}"
-    assert DETECTOR_VERSION == 1
+    assert DETECTOR_VERSION == 2
 
 
 PASS = "pass" + "word"

@@ -212,10 +212,10 @@ class Container:
                 head = stream.read(HEAD_BYTES)
         except READ_ERRORS as error:
             return Unread(box.address(name), f"cannot be read: {error}", True)
+        if head.startswith(b"PK\x03\x04"):  # members that are not compressed look like transcripts
+            what = "a zip inside a zip" if box.local(name) is None else "a zip that is damaged or cut off"
+            return Unread(box.address(name), what)
         for format in self._known:
             if format.detect(name, head):
                 return Transcript(box, name, format)
-        what = NO_TRANSCRIPT if head else "empty"
-        if head.startswith(b"PK\x03\x04"):
-            what = "a zip inside a zip" if box.local(name) is None else "a zip that is damaged or cut off"
-        return Unread(box.address(name), what)
+        return Unread(box.address(name), NO_TRANSCRIPT if head else "empty")

@@ -1,0 +1,1 @@
+"""Language models behind one small protocol; ``castle.llm.registry.provider_of`` picks the one in force."""

@@ -1,0 +1,218 @@
+"""One JSON request to a server, bounded in time and size, that never tells its key."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from castle.llm.base import MAX_ANSWER_BYTES, MORE_TIME, LlmError, one_line
+from castle.llm.waiting import in_background
+
+CONNECT_S = 0.25
+"""Seconds in which a server on this machine takes a connection, or is not there."""
+
+_KEY_HELP = "castle config set llm_api_key -"
+
+
+def read_url(text: str) -> str:
+    """Return the URL of a server without a slash at its end; raises LlmError unless it is http or https."""
+    url = text.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and not parts.query and not parts.fragment
+    except ValueError:
+        usable = False
+    if not usable or any(c.isspace() or not c.isprintable() for c in url):
+        raise LlmError(
+            "llm_endpoint is not the http or https URL of a server; such as "
+            "castle config set llm_endpoint http://localhost:1234/v1"
+        )
+    return url
+
+
+def is_local(url: str) -> bool:
+    """Say whether the URL leads to this machine itself: a loopback address or ``localhost``."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of language models: its name for messages, its URL, and the headers that open it.
+
+    ``secrets`` are the values that no message may show.
+    """
+
+    label: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def _parts(self) -> SplitResult:
+        return urlsplit(self.url)
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+        return is_local(self.url)
+
+    @property
+    def address(self) -> str:
+        """The URL as far as messages may show it."""
+        return f"{self._parts.scheme}://{self._parts.netloc.rpartition('@')[2]}"
+
+    def __str__(self) -> str:
+        return f"{self.label} at {self.address}"
+
+    def shown(self, text: str) -> str:
+        """Return the text on one line, without the secrets."""
+        for secret in (*self.secrets, self._parts.password):
+            if secret:
+                text = text.replace(secret, "***")
+        return one_line(text)
+
+    def listening(self) -> str | None:
+        """Return None when something takes connections there, else the reason."""
+        port = self._parts.port or (443 if self._parts.scheme == "https" else 80)
+        try:
+            socket.create_connection((self._parts.hostname or "", port), CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            return f"{self} is not running ({self.shown(str(error))})"
+        return None
+
+    def get(self, path: str, seconds: float) -> dict[str, Any]:
+        """Return the JSON object that a GET answers within ``seconds``; raises LlmError."""
+        return self._object(*self._send("GET", path, None, time.monotonic() + seconds, seconds))
+
+    def post(
+        self,
+        path: str,
+        payload: Mapping[str, Any],
+        seconds: float,
+        optional: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the JSON object that a POST answers within ``seconds`` all in all; raises LlmError.
+
+        ``optional`` is sent along, and left out in a second try when the server answers 400: not every server
+        knows every field.
+        """
+        deadline = time.monotonic() + seconds
+        reply = self._send("POST", path, {**payload, **(optional or {})}, deadline, seconds)
+        if reply[0] == 400 and optional:
+            reply = self._send("POST", path, payload, deadline, seconds)
+        return self._object(*reply)
+
+    def _send(
+        self, method: str, path: str, payload: Mapping[str, Any] | None, deadline: float, seconds: float
+    ) -> tuple[int, bytes]:
+        # A timeout of httpx counts from byte to byte, and a name look-up has none: so the call runs beside,
+        # and its connection is cut when the time is over.
+        left = max(deadline - time.monotonic(), 0.001)
+        line = _Line()
+        reply = in_background(lambda: self._exchange(method, path, payload, left, line))
+        try:
+            return reply.result(left)
+        except TimeoutError:
+            raise LlmError(f"{self} did not answer within {seconds:g} s; {MORE_TIME}") from None
+        finally:
+            line.cut()
+
+    def _exchange(
+        self, method: str, path: str, payload: Mapping[str, Any] | None, seconds: float, line: _Line
+    ) -> tuple[int, bytes]:
+        import httpx
+
+        # ASCII, so that half a surrogate pair in a text is no reason to fail.
+        content = None if payload is None else json.dumps(payload).encode("ascii")
+        headers = {"accept-encoding": "identity", "content-type": "application/json", **self.headers}
+        plain = self.local and self._parts.scheme == "http"
+        received = bytearray()
+        try:
+            with (
+                # On this machine no proxy is asked; certificates take a tenth of a second to load.
+                httpx.Client(
+                    trust_env=not self.local, verify=not plain, follow_redirects=False, timeout=seconds
+                ) as client,
+                client.stream(
+                    method,
+                    self.url + path,
+                    content=content,
+                    headers=headers,
+                    extensions={"trace": line.notice},
+                ) as response,
+            ):
+                for chunk in response.iter_raw():
+                    received += chunk
+                    if len(received) > MAX_ANSWER_BYTES:
+                        raise LlmError(f"{self} answered more than {MAX_ANSWER_BYTES:,} bytes")
+                return response.status_code, bytes(received)
+        # The environment may name a proxy that is no URL, or of a kind that needs another package.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
+            reason = self.shown(str(error)) or type(error).__name__
+            raise LlmError(f"{self} cannot be asked: {reason}") from None
+
+    def _object(self, status: int, body: bytes) -> dict[str, Any]:
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        if status == 200 and isinstance(found, dict):
+            return found
+        if status == 200:
+            raise LlmError(
+                f"{self} did not answer with a JSON object: {self.shown(_text(body)) or 'nothing'}"
+            )
+        help_ = ""
+        if status in (401, 403):
+            help_ = f"; set the key: {_KEY_HELP}"
+        elif 300 <= status < 400:
+            help_ = "; redirects are not followed: castle config set llm_endpoint URL"
+        detail = self.shown(_detail(found) or _text(body))
+        raise LlmError(f"{self} answered {status}{': ' if detail else ''}{detail}{help_}")
+
+
+class _Line:
+    """The connection of one call, for the thread that has waited long enough."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._over = False
+
+    def notice(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remember the socket when httpcore reports a new connection, or the same one under TLS."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            found = info["return_value"].get_extra_info("socket")
+            self._socket = found if isinstance(found, socket.socket) else None
+            if self._over:
+                self.cut()
+
+    def cut(self) -> None:
+        """End the connection, so that a thread that reads from it comes back."""
+        self._over = True
+        if self._socket is not None:
+            with suppress(OSError):
+                # Not the method of a TLS socket, which takes away the state that the reader is using.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+def _text(body: bytes) -> str:
+    return body[:2000].decode("utf-8", "replace")
+
+
+def _detail(found: Any) -> str:
+    """Return the message of an error as the four wire formats write it, or nothing."""
+    error = found.get("error", found.get("message")) if isinstance(found, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else ""

@@ -1,0 +1,63 @@
+"""What the later stages work with, as the settings say."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from castle.config.settings import Settings
+from castle.search.refine import Engines
+from castle.store.palace import Palace
+
+if TYPE_CHECKING:
+    from castle.llm.base import Provider
+    from castle.models.rerankers import CrossEncoder
+    from castle.search.soar_engine import SoarEngine
+
+
+TOKEN_CACHE = "tokens.db"
+
+
+def engines_of(settings: Settings, palace: Palace) -> Engines:
+    """Return the engines that the settings name, each loaded once and only when a search needs it."""
+
+    @cache
+    def encoder() -> CrossEncoder:
+        from castle.models.rerankers import load_cross_encoder
+        from castle.models.token_cache import TokenCache
+
+        on_gpu = settings.reranker == "auto"
+        found = load_cross_encoder(
+            settings.reranker_model_gpu if on_gpu else settings.reranker,
+            device=settings.embedding_device,
+            cpu_name=settings.reranker_model_cpu if on_gpu else None,
+            embedder=palace.embedder if settings.reranker == "builtin" else None,
+            cache=TokenCache(palace.root / TOKEN_CACHE),
+        )
+        assert found is not None
+        return found
+
+    @cache
+    def judge() -> Provider:
+        from castle.llm.registry import provider_of
+
+        return provider_of(settings)
+
+    def soar() -> SoarEngine:
+        from castle.search.soar_engine import shared_engine
+
+        return shared_engine(settings.soar_rules_path)
+
+    return Engines(
+        encoder=None if settings.reranker == "off" else encoder,
+        judge=judge,
+        soar=soar,
+        judge_is_named=settings.origin("llm_provider") != "default",
+    )
+
+
+def clear_caches(palace: Palace) -> None:
+    """Erase the vectors of tokens that a palace keeps for its cross-encoder."""
+    from castle.models.token_cache import TokenCache
+
+    TokenCache(palace.root / TOKEN_CACHE).clear()

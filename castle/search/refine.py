@@ -1,0 +1,170 @@
+"""Stages 3 to 6: what reads the best candidates one by one, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from castle.records import Drawer, JudgeStatus
+from castle.search.candidates import Candidate
+from castle.search.options import MODES, Options
+from castle.search.question import Question
+from castle.search.run import Run, StageUnavailable, model_time
+from castle.store.reading import served
+from castle.text.sanitize import served_query
+
+if TYPE_CHECKING:
+    from castle.llm.base import Provider
+    from castle.models.rerankers import CrossEncoder
+    from castle.search.soar import SoarEngine
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What the later stages work with, each made when it is first needed; None where it is switched off.
+
+    A judge that the user named has to be there; without one that is only the default nothing is amiss.
+    """
+
+    encoder: Callable[[], CrossEncoder] | None = None
+    judge: Callable[[], Provider] | None = None
+    soar: Callable[[], SoarEngine] | None = None
+    judge_is_named: bool = False
+
+
+class Refiner:
+    """The later stages of one search."""
+
+    def __init__(
+        self,
+        question: Question,
+        drawers: Mapping[str, Drawer],
+        options: Options,
+        engines: Engines,
+        run: Run,
+    ) -> None:
+        self.confident = True
+        self.judge_status: JudgeStatus | None = None
+        self._question = question
+        self._drawers = drawers
+        self._options = options
+        self._engines = engines
+        self._run = run
+        self._now = question.now
+        self._first = True
+
+    def refine(self, fused: Sequence[Candidate], size: int, needed: int, *, judged: bool) -> list[Candidate]:
+        """Put the best candidates through the stages, a block at a time until ``needed`` have been.
+
+        What is left follows in the order it came in. The judge reads the first block only, and only when
+        ``judged``.
+        """
+        done: list[Candidate] = []
+        rest = list(fused)
+        while not done or (rest and len(done) < needed):
+            block, rest = rest[:size], rest[size:]
+            done += _below(self._block(block, first=not done, judged=judged), done)
+            if not fused:
+                break
+        return [*done, *_below(rest, done)]
+
+    def _block(self, block: list[Candidate], *, first: bool, judged: bool) -> list[Candidate]:
+        self._first = first
+        ranked = self._stage("cross-encoder", self._reread, block)
+        for name, work in (("judge", self._judge), ("soar", self._soar), ("quality", self._quality)):
+            if name not in MODES[self._options.mode]:
+                self._run.skip(name, f"mode {self._options.mode}", len(ranked))
+            elif name == "judge" and not (first and judged):
+                self._run.skip(name, "only the first candidates are judged", len(ranked))
+            else:
+                ranked = self._stage(name, work, ranked)
+        return ranked
+
+    def _stage(
+        self,
+        name: str,
+        work: Callable[[Sequence[Candidate]], Sequence[Candidate]],
+        given: Sequence[Candidate],
+    ) -> list[Candidate]:
+        return self._run.stage(name, lambda: work(given), given)
+
+    def _reread(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
+        from castle.search.rerank import confident, rerank
+
+        if self._engines.encoder is None:
+            raise StageUnavailable("it is switched off (reranker: off)")
+        if not given:
+            return given
+        encoder = self._engines.encoder()
+        with model_time():
+            ranked = rerank(self._question.text, given, self._texts(given), encoder, len(given))
+        if self._first:
+            self.confident = confident(ranked, encoder)
+        return ranked
+
+    def _judge(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
+        from castle.llm.base import LlmError
+        from castle.search.judge import judge
+
+        if self._engines.judge is None:
+            raise StageUnavailable("it is switched off")
+        if len(given) < 2:
+            raise StageUnavailable("there is nothing to order")
+        provider = self._engines.judge()
+        reason = provider.available()
+        if reason:
+            raise LlmError(reason) if self._engines.judge_is_named else StageUnavailable(reason)
+        with model_time():
+            ordered, status = judge(
+                served_query(self._question.query),
+                given,
+                self._texts(given),
+                provider,
+                self._options.judge_top_n,
+            )
+        self.judge_status = status
+        if status.error:
+            raise LlmError(status.error)
+        return ordered
+
+    def _soar(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
+        from castle.search.soar import SoarContext, SoarFacts, project_of_environment, soar
+
+        if self._engines.soar is None:
+            raise StageUnavailable("it is switched off")
+        facts = {}
+        for candidate in given:
+            drawer = self._drawers[candidate.id]
+            facts[candidate.id] = SoarFacts(
+                drawer.id,
+                drawer.wing,
+                drawer.room,
+                drawer.authored_at,
+                candidate.entity_match,
+                candidate.score,
+            )
+        context = SoarContext(project_of_environment(), self._question.query, self._now)
+        return soar(given, facts, context, self._engines.soar(), self._options.strength("soar"))
+
+    def _quality(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
+        from castle.search.quality import quality
+
+        return quality(
+            given,
+            self._texts(given),
+            self._options.quality,
+            self._options.strength("quality"),
+            self._run.degraded.append,
+        )
+
+    def _texts(self, given: Sequence[Candidate]) -> dict[str, str]:
+        return {candidate.id: served(self._drawers[candidate.id]) for candidate in given}
+
+
+def _below(ranked: Sequence[Candidate], done: Sequence[Candidate]) -> list[Candidate]:
+    """Cap the scores of what follows at the last score of what is done."""
+    if not done:
+        return list(ranked)
+    ceiling = done[-1].score
+    return [c if c.score <= ceiling else replace(c, score=ceiling) for c in ranked]

@@ -1,0 +1,59 @@
+"""Stage 3: the best of the fused candidates in the order in which a cross-encoder finds them relevant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from castle.models.rerankers import CrossEncoder, checked_scores
+from castle.search.candidates import Candidate, ranked
+
+STAGE = "cross-encoder"
+
+
+def rerank(
+    query: str,
+    candidates: Sequence[Candidate],
+    texts: Mapping[str, str],
+    encoder: CrossEncoder,
+    k: int,
+    blend: float = 0.0,
+) -> list[Candidate]:
+    """Rank the first ``k`` candidates by relevance; the others follow in their order.
+
+    ``texts`` holds the text of at least the first ``k`` by id. Scores become relevances in [0, 1]: odds of
+    relevance r / (1 - r), divided by exp(blend * (1 - f)) for a fused score that is f times the best one. What
+    was not read gets at most the least relevance found, in proportion to its fused score. Equal scores keep
+    their order. Raises ModelError when the encoder fails.
+    """
+    head, tail = candidates[:k], candidates[k:]
+    if not head:
+        return list(candidates)
+    relevances = checked_scores(
+        encoder.score(query, [texts[candidate.id] for candidate in head]), len(head), encoder.identity
+    )
+    best = max(candidate.score for candidate in head)
+    read = [
+        replace(candidate, score=_blended(float(relevance), _share(candidate.score, best), blend))
+        for relevance, candidate in zip(relevances, head, strict=True)
+    ]
+    least = min(candidate.score for candidate in read)
+    highest = max((candidate.score for candidate in tail), default=0.0)
+    unread = [replace(candidate, score=least * _share(candidate.score, highest)) for candidate in tail]
+    return [*ranked(read, STAGE), *unread]
+
+
+def confident(candidates: Sequence[Candidate], encoder: CrossEncoder) -> bool:
+    """Say whether a reranked list holds a match; without a measured threshold every list does."""
+    return max((candidate.score for candidate in candidates), default=0.0) >= encoder.confident
+
+
+def _share(score: float, best: float) -> float:
+    return score / best if best > 0 else 1.0
+
+
+def _blended(relevance: float, share: float, blend: float) -> float:
+    """Lower the odds of a relevance: the pooling of log odds (Genest and Zidek, 1986)."""
+    against = (1.0 - relevance) * math.exp(blend * (1.0 - share))
+    return relevance / (relevance + against)

@@ -1,0 +1,165 @@
+"""Late interaction over the built-in model, and the cache of token vectors."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from castle.errors import ModelError
+from castle.models import late as late_module
+from castle.models.builtin import BuiltinEmbedder
+from castle.models.encoder import TokenVectors
+from castle.models.fake import FakeEmbedder
+from castle.models.graph import OUTPUT, with_output
+from castle.models.late import LateInteraction
+from castle.models.token_cache import TokenCache
+
+QUERY = "Where did Caroline adopt the puppy?"
+TEXTS = [
+    "Melanie: The weather was lovely, we painted the whole afternoon.",
+    "Caroline: We got our little dog from the animal shelter downtown last Friday!",
+    "The adapter must be plugged into the port before the firmware is updated.",
+]
+
+
+def test_the_answer_comes_first_and_nothing_like_it_is_not_confident(builtin: BuiltinEmbedder) -> None:
+    late = LateInteraction(builtin)
+    scores = late.score(QUERY, TEXTS)
+    assert scores.dtype == np.float32
+    assert scores.argmax() == 1
+    assert ((scores >= 0) & (scores <= 1)).all()
+    assert late.score(QUERY, ["Caroline adopted the puppy in Denver."])[0] > late.confident > scores[2]
+
+
+def test_a_score_depends_on_nothing_but_query_and_text(builtin: BuiltinEmbedder) -> None:
+    together = LateInteraction(builtin).score(QUERY, [*TEXTS, TEXTS[1], *(f"filler {n}" for n in range(40))])
+    alone = [LateInteraction(builtin).score(QUERY, [text])[0] for text in TEXTS]
+    assert together[:3].tolist() == alone
+    assert together[3] == together[1]
+
+
+@pytest.mark.parametrize("text", ["", " \n", "half a \ud83c pair", "城 ключ 🏰", "word " * 2000, "\0"])
+def test_any_text_and_query_will_do(builtin: BuiltinEmbedder, text: str) -> None:
+    late = LateInteraction(builtin)
+    scores = late.score("the word", [text, "a word"])
+    assert np.isfinite(scores).all()
+    assert scores[1] > 0
+    assert np.isfinite(late.score(text, ["a word", ""])).all()
+
+
+def test_nothing_answers_nothing(builtin: BuiltinEmbedder) -> None:
+    late = LateInteraction(builtin)
+    assert late.score("", ["a word"]).tolist() == [0.0]
+    assert late.score("a word", [""]).tolist() == [0.0]
+    assert late.score("a word", []).shape == (0,)
+
+
+def test_all_of_a_long_text_is_read(builtin: BuiltinEmbedder) -> None:
+    late = LateInteraction(builtin)
+    filler = "The cat sleeps on the warm roof. " * 90
+    without, with_it = late.score(QUERY, [filler, f"{filler}Caroline adopted the puppy in Denver."])
+    assert with_it > without + 0.2
+
+
+def test_a_text_is_the_mean_of_its_tokens(builtin: BuiltinEmbedder) -> None:
+    (vectors,) = builtin.embed_tokens([TEXTS[1]])
+    assert vectors.rows.shape == (len(vectors.ids), 384)
+    assert np.allclose(np.linalg.norm(vectors.rows, axis=1), 1, atol=1e-5)
+    assert vectors.rows.mean(axis=0) @ builtin.embed_query(TEXTS[1]) > 0.5
+    assert builtin.embed_tokens([]) == []
+
+
+def test_another_output_changes_no_vector() -> None:
+    from onnx import TensorProto, checker, helper, load_from_string
+
+    nodes = [helper.make_node("Exp", ["x"], ["middle"]), helper.make_node("Log", ["middle"], [OUTPUT])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", OUTPUT))
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y])).SerializeToString()
+    more = load_from_string(with_output(model, "middle"))
+    checker.check_model(more)
+    assert [output.name for output in more.graph.output] == [OUTPUT, "middle"]
+    del more.graph.output[1]
+    assert more.SerializeToString() == model
+
+
+def test_rare_words_weigh_more_than_common_ones(builtin: BuiltinEmbedder) -> None:
+    late = LateInteraction(builtin)
+    mark, the, puppy, seldom = late._weights(np.array([1029, 1996, 17022, 30000]))
+    assert 0 < mark < the < puppy < seldom
+
+
+def test_an_embedder_without_token_vectors_is_refused() -> None:
+    with pytest.raises(ModelError, match="'fake'"):
+        LateInteraction(FakeEmbedder())  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.sampled_from([2, 8, 384]))
+def test_packing_turns_rows_only_a_little(seed: int, count: int, dim: int) -> None:
+    rows = np.random.default_rng(seed).normal(size=(count, dim)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    packed = late_module._pack(rows)
+    assert len(packed) == count * dim // 2
+    back = late_module._unpack(packed, dim)
+    cosines = (rows * back).sum(axis=1) / np.linalg.norm(back, axis=1)
+    assert (cosines > 0.98).all()
+
+
+class Counting:
+    """The built-in model, counting the texts it reads."""
+
+    def __init__(self, model: BuiltinEmbedder) -> None:
+        self.identity = model.identity
+        self.read: list[str] = []
+        self._model = model
+
+    def embed_tokens(self, texts: list[str], *, query: bool = False) -> list[TokenVectors]:
+        if not query:
+            self.read += texts
+        return self._model.embed_tokens(texts, query=query)
+
+
+def test_what_was_read_once_is_kept_in_memory_and_on_disk(builtin: BuiltinEmbedder, tmp_path: Path) -> None:
+    model = Counting(builtin)
+    cache = TokenCache(tmp_path / "tokens.sqlite3")
+    late = LateInteraction(model, cache)  # type: ignore[arg-type]
+    late.prepare(TEXTS[:1])
+    assert model.read == TEXTS[:1]
+    first = late.score(QUERY, TEXTS)
+    assert model.read == TEXTS
+    assert cache.memory_bytes() > 0
+    assert cache.disk_bytes() >= cache.memory_bytes()
+    other = LateInteraction(model, TokenCache(tmp_path / "tokens.sqlite3"))  # type: ignore[arg-type]
+    assert late.score(QUERY, TEXTS).tolist() == first.tolist() == other.score(QUERY, TEXTS).tolist()
+    assert model.read == TEXTS
+
+
+def test_damage_is_made_good(builtin: BuiltinEmbedder, tmp_path: Path) -> None:
+    path = tmp_path / "tokens.sqlite3"
+    expected = LateInteraction(builtin, TokenCache(path)).score(QUERY, TEXTS).tolist()
+    for sql in (
+        "UPDATE entries SET data = zeroblob(size)",
+        "UPDATE entries SET data = substr(data, 2)",
+        "UPDATE entries SET data = 'text', crc = 'x', used = 'y', size = NULL",
+        "DROP TABLE entries",
+    ):
+        with sqlite3.connect(path) as connection:
+            connection.execute(sql)
+        connection.close()
+        assert LateInteraction(builtin, TokenCache(path)).score(QUERY, TEXTS).tolist() == expected
+    for data in (b"", b"no database", os.urandom(8192), path.read_bytes()[:5000]):
+        path.write_bytes(data)
+        assert LateInteraction(builtin, TokenCache(path)).score(QUERY, TEXTS).tolist() == expected
+    assert _count(path) == len(TEXTS)
+
+
+def _count(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    (count,) = connection.execute("SELECT COUNT(*) FROM entries").fetchone()
+    connection.close()
+    return int(count)
