@@ -149,7 +149,6 @@ def build(corpus: Corpus, work: Path) -> Path:
             if report.incomplete:
                 raise SystemExit(f"{path}: {report.skipped}")
             print(f"{corpus.name}: {wing}, {report.drawers_new} new drawers", file=sys.stderr)
-        castle.repair()
     return palace
 
 

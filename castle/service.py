@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from castle.mine.report import ConvoReport, MineReport, Progress, SyncReport
     from castle.mine.split import SplitReport
     from castle.mine.spool import DrainReport
-    from castle.novelty import InfoScore, Pruning
+    from castle.novelty import InfoScore, NoveltyReport, Pruning
+    from castle.novelty.scoring import Progress as NoveltyProgress
     from castle.search.options import Options, Unit
     from castle.search.refine import Engines
     from castle.search.why import Why
@@ -42,6 +43,7 @@ Extract = Literal["exchange", "general"]
 Report = TypeVar("Report", "MineReport", "ConvoReport")
 DEFAULT_LIMIT = 5
 REFRESH_SECONDS = 5.0
+NOVELTY_SECONDS = 2.0
 
 
 class Castle:
@@ -435,6 +437,12 @@ class Castle:
 
         return repair(self._palace(), progress)
 
+    def backfill_novelty(self, progress: NoveltyProgress | None = None) -> NoveltyReport:
+        """Score the novelty of every drawer that has none; an interrupted call goes on where it was."""
+        from castle.novelty import backfill
+
+        return backfill(self._palace(), progress)
+
     def forget(
         self,
         id: str | None = None,
@@ -563,10 +571,12 @@ class Castle:
         if report.dry_run or report.interrupted:
             return report
         from castle.mine.learning import learn
+        from castle.novelty import refresh
 
         notes: tuple[str, ...] = ()
         try:
             notes = learn(self._palace(), self.settings, root, user()).notes
+            refresh(self._palace(), NOVELTY_SECONDS)
         except KeyboardInterrupt:
             return replace(report, interrupted=True)
         return replace(report, notes=(*report.notes, *notes))

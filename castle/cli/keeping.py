@@ -11,6 +11,7 @@ from castle.cli.common import AsJson, castle
 from castle.cli.output import PARTIAL, counted, note, progress, say_json, say_table
 
 if TYPE_CHECKING:
+    from castle.novelty import NoveltyReport
     from castle.records import Finding
 
 Id = Annotated[str | None, typer.Argument(help="A drawer's id or its beginning.")]
@@ -36,9 +37,18 @@ def verify(context: typer.Context, as_json: AsJson = False) -> int:
     return _say_findings(findings, as_json)
 
 
-def repair(context: typer.Context, as_json: AsJson = False) -> int:
+def repair(
+    context: typer.Context,
+    backfill_novelty: Annotated[
+        bool,
+        typer.Option("--backfill-novelty", help="Only score the novelty of the drawers that have none yet."),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Build damaged or incomplete indexes again from the ledger, then verify."""
     with castle(context) as service, progress() as line:
+        if backfill_novelty:
+            return _say_backfill(service.backfill_novelty(line), as_json)
         findings = service.repair(line)
     return _say_findings(findings, as_json)
 
@@ -67,6 +77,16 @@ def restore(
     with castle(context) as service:
         count = service.restore(id, source=source, wing=wing)
     _tell("restored", count, as_json)
+
+
+def _say_backfill(report: NoveltyReport, as_json: bool) -> int:
+    if as_json:
+        say_json(report)
+    else:
+        note(f"{counted(report.scored, 'drawer')} scored, {report.drawers - report.pending:,} in all")
+    if report.pending:
+        note(f"{counted(report.pending, 'drawer')} without a score: {report.reason}")
+    return PARTIAL if report.pending else 0
 
 
 def _tell(verb: str, count: int, as_json: bool) -> None:

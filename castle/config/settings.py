@@ -153,8 +153,8 @@ class Settings:
     weight_dense: float = _key(1.0, "Weight of dense recall in the fusion.", ge=0, le=1000)
     weight_sparse: float = _key(1.0, "Weight of lexical recall in the fusion.", ge=0, le=1000)
     weight_kg: float = _key(0.5, "Weight of graph recall in the fusion.", ge=0, le=1000)
-    weight_names: float = _key(0.2, "Weight of the names that a question and a drawer share.", ge=0, le=1000)
-    weight_times: float = _key(0.2, "Weight of the times that a question speaks of.", ge=0, le=1000)
+    weight_names: float = _key(0.3, "Weight of the names that a question and a drawer share.", ge=0, le=1000)
+    weight_times: float = _key(0.5, "Weight of the times that a question speaks of.", ge=0, le=1000)
     weight_phrases: float = _key(0.3, "Weight of what a question quotes.", ge=0, le=1000)
     search_catch_up_ms: int = _key(
         200, "Milliseconds a search may spend on bringing its indexes up to date.", ge=0, le=600_000

@@ -47,13 +47,28 @@ class HitItem(DrawerItem):
     copies: int = 0
 
 
+class Sanitizer(BaseModel):
+    """What was taken for the question in a long query."""
+
+    method: str
+    original_length: int
+    clean_length: int
+    clean_query: str
+
+
 class SearchAnswer(Answer):
-    """``total`` hits were found under the limit, of which ``left_out`` had no room in this answer."""
+    """``total`` hits under the limit, ``left_out`` of them without room here; ``ranked`` were found."""
 
     total: int
     left_out: int = 0
+    ranked: int = 0
+    next_cursor: str = ""
+    confident: Annotated[bool, Field(description="false: no hit is likely to answer the query")] = True
+    skipped: list[str] = []
+    query_sanitized: bool = False
+    sanitizer: Sanitizer | None = None
     behind: Annotated[int, Field(description="drawers that could not be considered")] = 0
-    degraded: Annotated[list[str], Field(description="guarantees that were not in force")] = []
+    degraded: Annotated[list[str], Field(description="what was not in force")] = []
     hits: list[HitItem]
 
 

@@ -25,12 +25,14 @@ from castle.mcp.answers import (
     IndexItem,
     PlaceItem,
     PlacesAnswer,
+    Sanitizer,
     SearchAnswer,
     SessionItem,
     SessionsAnswer,
     StatusAnswer,
 )
 from castle.mcp.budget import ANOTHER_CALL, MOST, fitted, result
+from castle.text.sanitize import Sanitized, sanitize
 
 if TYPE_CHECKING:
     from castle.answers import Found
@@ -48,7 +50,7 @@ _DRAWERS = 5
 
 Wing = Annotated[str, Field(description="only this wing")]
 Room = Annotated[str, Field(description="only this room")]
-Source = Annotated[str, Field(description="only this source: a path, the end of one, or a drawer's id")]
+Source = Annotated[str, Field(description="only this source: a path, its end, or a drawer's id")]
 Kinds = Annotated[
     list[str], Field(description="only these kinds; without it all but tool, thinking, injected, subagent")
 ]
@@ -86,18 +88,24 @@ class Tools:
         wing: Wing = "",
         room: Room = "",
         limit: Limit = 5,
-        since: Annotated[str, Field(description="written at or after this ISO date or time")] = "",
-        until: Annotated[str, Field(description="written before this time, or up to this day")] = "",
-        role: Annotated[str, Field(description="only this role: user, assistant")] = "",
+        since: Annotated[str, Field(description="written since this ISO time")] = "",
+        until: Annotated[str, Field(description="before this time, or to this day")] = "",
+        role: Annotated[str, Field(description="user, assistant")] = "",
         source: Source = "",
         kinds: Kinds = [],  # noqa: B006  (a schema's default, never written to)
         history: History = False,
         as_of: AsOf = "",
+        mode: Literal["", "fast", "standard", "boosted", "max"] = "",
+        by: Literal["drawer", "message", "session"] = "drawer",
+        now: str = "",
+        info_weight: bool | None = None,
+        cursor: Annotated[str, Field(description="next_cursor")] = "",
     ) -> Annotated[CallToolResult, SearchAnswer]:
         """Find the exact words again, best first, by meaning and by words."""
+        asked = sanitize(query)
         with self._asked() as castle:
             found = castle.search(
-                query,
+                asked.clean_query,
                 wing=wing or None,
                 room=room or None,
                 limit=limit,
@@ -108,13 +116,28 @@ class Tools:
                 kinds=kinds,
                 history=history,
                 as_of=as_of or None,
+                mode=mode or None,
+                by=by,
+                now=now or None,
+                info_weight=info_weight,
+                cursor=cursor or None,
             )
 
         def answer(hits: list[HitItem]) -> SearchAnswer:
             total = len(found.hits)
-            degraded = [_short(reason, _PATH) for reason in found.degraded]
+            skipped = [f"{s.name} {s.status}" for s in found.stages if s.status != "ran"]
             return SearchAnswer(
-                total=total, left_out=total - len(hits), behind=found.behind, degraded=degraded, hits=hits
+                total=total,
+                left_out=total - len(hits),
+                ranked=found.ranked,
+                next_cursor=found.cursor or "",
+                confident=found.confident,
+                behind=found.behind,
+                degraded=[_short(reason, _PATH) for reason in found.degraded],
+                skipped=[_short(reason, _PATH) for reason in skipped],
+                query_sanitized=asked.was_sanitized,
+                sanitizer=_sanitizer(asked),
+                hits=hits,
             )
 
         return fitted([_hit(hit) for hit in found.hits], answer)
@@ -323,6 +346,17 @@ def _page(
 
 def _listed(answer: type[Any], name: str, total: int, offset: int, following: int | None, items: Any) -> Any:
     return answer(total=total, offset=offset, next_offset=following, **{name: items})
+
+
+def _sanitizer(asked: Sanitized) -> Sanitizer | None:
+    if not asked.was_sanitized:
+        return None
+    return Sanitizer(
+        method=asked.method,
+        original_length=asked.original_length,
+        clean_length=asked.clean_length,
+        clean_query=asked.clean_query,
+    )
 
 
 def _hit(hit: Hit) -> HitItem:

@@ -54,6 +54,7 @@ from castle.store.sessions import (
     reading_of,
     withdraw,
 )
+from castle.text.names.locales import locales
 
 BATCH_DRAWERS = 500
 BATCH_BYTES = 16_000_000
@@ -91,8 +92,10 @@ def mine_conversations(
 ) -> ConvoReport:
     """File what is new in the transcripts at a path (file, folder or zip), then bring the indexes up to date.
 
-    ``palace`` None is a dry run without a palace. Raises UsageError when there is nothing at the path.
+    ``palace`` None is a dry run without a palace. Raises UsageError when there is nothing at the path,
+    ConfigError for languages there is no data for.
     """
+    locales(settings.entity_languages)
     path = existing(path)
     started = time.monotonic()
     tell = progress or (lambda *_: None)

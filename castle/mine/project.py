@@ -30,6 +30,7 @@ from castle.store.places import present_name
 from castle.store.projects import Project, find_project, path_text, register
 from castle.store.schema import revisions, sources
 from castle.text.chunk import chunks
+from castle.text.names.locales import locales
 
 NORMALIZER = "project/1"
 KIND = "file"
@@ -72,9 +73,11 @@ def mine(
 ) -> MineReport:
     """File what is new or changed under ``path``, then bring the indexes up to date.
 
-    ``palace`` None is a dry run without a palace. Raises UsageError when there is nothing at ``path``.
+    ``palace`` None is a dry run without a palace. Raises UsageError when there is nothing at ``path``,
+    ConfigError for a setting or a castle.yaml that cannot be followed.
     """
     started = time.monotonic()
+    locales(settings.entity_languages)
     tell = progress or (lambda *_: None)
     miner = Miner(palace, layout_of(path, options.wing), options, settings, tell)
     interrupted = False

@@ -6,13 +6,26 @@ rarity, and doing it with a model that was trained for single vectors, is measur
 
 Rarity is that of the language and not of a collection, so that a score depends on the query and the text
 alone: the tables of word pieces are in the order of frequency, and by Zipf's law the logarithm of a rank goes
-with the negative logarithm of a frequency.
+with the negative logarithm of a frequency. Weights taken from the collection were no better.
+
+Measured on 703 questions to 5 conversations of LoCoMo, turns as texts, K candidates fused by scores:
+
+=============================  =======  ====  ====  ====
+ranking                        nDCG@10  r@1   r@5   r@10
+=============================  =======  ====  ====  ====
+fused                          .454     .276  .526  .604
+late interaction, K = 20       .553     .401  .605  .657
+late interaction, K = 50       .577     .404  .627  .703
+with .7 of blending, K = 20    .BB20
+with .7 of blending, K = 50    .BB50
+=============================  =======  ====  ====  ====
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -48,7 +61,7 @@ class Tuning:
 
     Tokens before ``first_word`` are punctuation and single characters, ``origin`` is what ranks are counted
     from. The relevance of a mean similarity s is 1 / (1 + exp(-(slope * s + offset))). A best relevance below
-    ``confident`` says that nothing matches.
+    ``confident`` says that nothing matches. ``latin`` says that the model reads no other script.
     """
 
     first_word: int
@@ -56,18 +69,37 @@ class Tuning:
     slope: float
     offset: float
     confident: float
+    latin: bool = False
 
 
-TUNINGS = {"builtin": Tuning(1996, 1990, 15.4, -12.0, 0.1)}
-"""By the name of the embedder."""
+TUNINGS = {
+    "builtin": Tuning(1996, 1990, 9.9, -7.6, 0.05, latin=True),
+    "multilingual": Tuning(4, 3, 53.7, -46.7, 0.02),
+}
+"""By the name of the embedder.
+
+Slopes and offsets are logistic regressions of "holds the evidence" on the similarity of the 20 best fused
+candidates: for ``builtin`` of 703 questions to 5 conversations of LoCoMo and 94 of LongMemEval, for
+``multilingual`` of the same LoCoMo questions and 450 of XQuAD (en, es, zh); each with questions to other
+collections, 1,107 and 705 of them, which nothing answers. Where the mean relevance predicted was .055, .14,
+.39 and .58, the share observed was .05, .12, .43 and .64.
+
+Below ``confident`` are the best of 3.7 % of LoCoMo's questions and 3.2 % of LongMemEval's, and the best of
+93 %, 91 %, 98 % and 70 % of the questions to other collections (area under the ROC curve .98);
+``multilingual``: 4.8 % and .9 %, and of the others 98 % and 90 % (.99). Questions that only look as if they
+could be answered are not told apart: 5 % of LoCoMo's adversarial ones are below, 2 of 7 of LongMemEval's.
+"""
 
 
 class LateInteraction:
     """Relevance by late interaction over the token vectors of ``model``, those of texts kept in ``cache``.
 
-    Vectors of texts are rounded to 4 bits per value, which costs nothing (nDCG@10 .566 either way), whether
-    they come from the cache or not.
+    Vectors of texts are rounded to 4 bits per value, which costs nothing (nDCG@10 .566 either way on turns of
+    LoCoMo), whether they come from the cache or not.
     """
+
+    blend = 0.7
+    reason = ""
 
     def __init__(self, model: TokenEmbedder, cache: TokenCache | None = None) -> None:
         """Raises ModelError for an embedder that nothing was measured for."""
@@ -77,14 +109,19 @@ class LateInteraction:
         self.identity = f"late-interaction-{_VERSION}/{model.identity.identity}"
         self._tuning = TUNINGS[name]
         self.confident = self._tuning.confident
-        self.reason = ""
         self._model = model
         self._cache = TokenCache() if cache is None else cache
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a relevance in [0, 1] for each text, shape (len(texts),); 0 where either has no tokens."""
+        """Return a relevance in [0, 1] for each text, shape (len(texts),); 0 where either has no tokens.
+
+        Raises ModelError for a query in a script that the model does not read: its tokens would match
+        anything in that script (XQuAD in Chinese: nDCG@10 .47 after a fused .87).
+        """
         import numpy as np
 
+        if self._tuning.latin and _foreign(query):
+            raise ModelError(f"the model {self._model.identity.name!r} reads no script but the Latin")
         asked = self._model.embed_tokens([query], query=True)[0]
         weights = self._weights(asked.ids)
         similarities = np.full(len(texts), -np.inf)
@@ -136,6 +173,12 @@ class LateInteraction:
     def _key(self, text: str) -> bytes:
         named = f"{self.identity}\0{text}".encode("utf-8", "surrogatepass")
         return hashlib.sha256(named).digest()
+
+
+def _foreign(text: str) -> bool:
+    """Say whether most letters of a text are not Latin."""
+    latin = [unicodedata.name(sign, "").startswith("LATIN") for sign in text if sign.isalpha()]
+    return 2 * sum(latin) < len(latin)
 
 
 def _pack(rows: NDArray[np.float32]) -> bytes:

@@ -32,7 +32,8 @@ class CrossEncoder(Protocol):
     """Scores texts against a query.
 
     ``identity`` changes whenever scores would. A best score below ``confident`` says that nothing matches; it
-    is 0 where that was not measured. ``reason`` says why it is not the one that was asked for, if so.
+    is 0 where that was not measured. ``blend`` is how much the fused score counts beside it, as
+    ``castle.search.rerank`` explains. ``reason`` says why it is not the one that was asked for, if so.
     """
 
     @property
@@ -42,6 +43,10 @@ class CrossEncoder(Protocol):
     @property
     def confident(self) -> float:
         """Return the least score of a match."""
+
+    @property
+    def blend(self) -> float:
+        """Return how much the fused score counts, 0 for not at all."""
 
     @property
     def reason(self) -> str:
@@ -57,6 +62,7 @@ class FakeCrossEncoder:
 
     identity: str = "fake-words/1"
     confident: float = 0.0
+    blend: float = 0.0
     reason: str = ""
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:

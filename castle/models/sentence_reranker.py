@@ -25,6 +25,7 @@ class TorchCrossEncoder:
     """A cross-encoder in torch, on the device it was loaded to; its scores went through a sigmoid."""
 
     confident = 0.0
+    blend = 0.0
 
     def __init__(self, identity: str, scorer: Scorer, reason: str = "") -> None:
         self.identity = identity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from castle.novelty.compare import Comparison
@@ -16,7 +15,11 @@ HELD_BYTES = 256_000_000
 
 
 class Blocks:
-    """All drawers of the table, ``rids`` in order of filing, cut into blocks."""
+    """All drawers of the table, ``rids`` in order of filing, cut into blocks.
+
+    Batches are to come in order of filing as well: then no score that was made here needs correcting by a
+    later batch, and blocks may be held as they were read.
+    """
 
     def __init__(self, palace: Palace, rids: Sequence[int]) -> None:
         self._palace = palace
@@ -40,9 +43,7 @@ class Blocks:
             block = self._block(number)
             if comparison.concerns(block):
                 changed += comparison.show(block)
-        made = comparison.finish()
-        self._note(made)
-        return made + changed
+        return comparison.finish() + changed
 
     def _block(self, number: int) -> Known:
         if number in self._held:
@@ -57,14 +58,3 @@ class Blocks:
             self._held[number] = block
             self._bytes += block.bytes
         return block
-
-    def _note(self, made: Sequence[Score]) -> None:
-        """Bring what is held in memory up to date with what is going to be stored."""
-        import numpy as np
-
-        for score in made:
-            number = bisect_right(self._firsts, score.rid) - 1
-            self._without_scores.discard(number)
-            block = self._held.get(number)
-            if block is not None:
-                block.scores[np.searchsorted(block.rids, score.rid)] = score.score

@@ -115,7 +115,7 @@ class _Run:
             self.reason = NO_VECTORS
             return
         asking = isinstance(method, Nearby)
-        size = FEW if asking else BATCH if self._deadline is None else HASTY_BATCH
+        size = 1 if asking else BATCH if self._deadline is None else HASTY_BATCH
         done = 0
         while done < len(waiting):
             started = time.monotonic()
@@ -127,7 +127,7 @@ class _Run:
             with self._palace.ledger.write(self._patience()) as cx:
                 store.put(cx, made)
             done += len(batch)
-            self.scored += len(batch)
+            self.scored += len({score.rid for score in made}.intersection(batch))
             if self._progress is not None:
                 self._progress("novelty", done, len(waiting))
             if not asking:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from castle.records import StageScore
 from castle.search.candidates import Candidate
 
+SHARES = "graph"
 Lists = Mapping[str, Sequence[Candidate]]
 
 
@@ -30,14 +31,19 @@ def reciprocal_ranks(lists: Lists, weights: Mapping[str, float], k: float = 60.0
 def calibrated_scores(lists: Lists, weights: Mapping[str, float]) -> list[Candidate]:
     """Fuse by score: each list is scaled to [0, 1] by its extremes, absence counts 0, the mean is weighted.
 
+    The graph's scores are shares already and stay as they are.
+
     Sorted by descending score in [0, 1]; ties go to more matched words, then by id.
     """
     total = sum(weights.get(name, 0.0) for name, members in lists.items() if members) or 1.0
     parts: dict[str, list[float]] = {}
     for name, members in lists.items():
+        weight = weights.get(name, 0.0) / total
+        if name == SHARES:
+            parts[name] = [weight * member.score for member in members]
+            continue
         low = min((member.score for member in members), default=0.0)
         width = max((member.score for member in members), default=0.0) - low
-        weight = weights.get(name, 0.0) / total
         parts[name] = [weight * ((m.score - low) / width if width else 1.0) for m in members]
     return _joined(lists, parts)
 
@@ -72,6 +78,7 @@ def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidat
     scores: dict[str, float] = {}
     stages: dict[str, dict[str, StageScore]] = {}
     matched: dict[str, tuple[str, ...]] = {}
+    named: set[str] = set()
     hashes: dict[str, str] = {}
     for name, members in lists.items():
         for rank, (member, part) in enumerate(zip(members, parts[name], strict=True), start=1):
@@ -79,5 +86,10 @@ def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidat
             stages.setdefault(member.id, {})[name] = StageScore(rank, member.score)
             matched[member.id] = tuple(dict.fromkeys((*matched.get(member.id, ()), *member.matched)))
             hashes[member.id] = member.sha256
+            if member.entity_match:
+                named.add(member.id)
     ranked = sorted(scores, key=lambda id_: (-scores[id_], -len(matched[id_]), id_))
-    return [Candidate(id_, hashes[id_], scores[id_], stages[id_], matched[id_]) for id_ in ranked]
+    return [
+        Candidate(id_, hashes[id_], scores[id_], stages[id_], matched[id_], entity_match=id_ in named)
+        for id_ in ranked
+    ]

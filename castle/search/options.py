@@ -22,7 +22,7 @@ MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
 )
 """What each mode runs after recall, fusion and the cross-encoder, in this order."""
 
-SIGNAL_WEIGHTS: Mapping[str, float] = MappingProxyType({"names": 0.2, "times": 0.2, "phrases": 0.3})
+SIGNAL_WEIGHTS: Mapping[str, float] = MappingProxyType({"names": 0.3, "times": 0.5, "phrases": 0.3})
 
 STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.05, "soar": 0.05, "quality": 0.05})
 """The exponents that bound the factors of the priors; 1 would be their full strength."""

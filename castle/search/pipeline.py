@@ -21,7 +21,7 @@ from castle.search.hits import to_hits, united
 from castle.search.options import Options
 from castle.search.priors import recency
 from castle.search.question import Question, ask_palace
-from castle.search.refine import Engines, Refiner
+from castle.search.refine import Engines, Refiner, prepare
 from castle.search.run import Run, timed
 from castle.search.signals import signals
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors
@@ -111,6 +111,7 @@ def rank(
 ) -> Ranking:
     """Rank everything that is found; the first ``needed`` have been through every stage."""
     run = Run()
+    prepare(options, engines)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
     question = ask_palace(palace, query, page.now)
     hidden = recall.quoted_scope(query, scope)
@@ -120,7 +121,7 @@ def rank(
     lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
     fused = run.stage("fusion", lambda: _fuse(lists, question, drawers, options))
     fused = _weigh(palace, run, fused, drawers, options)
-    refiner = Refiner(question, drawers, options, engines, run)
+    refiner = Refiner(question, drawers, options, engines, run, palace.salt)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
     return Ranking(
@@ -165,18 +166,19 @@ def _recall(
 ) -> tuple[dict[str, Sequence[Candidate]], int]:
     """Ask the three sources side by side; also count drawers that could not be looked at."""
     scope, query = scopes[0], question.text
+    dated = recall.dated_scopes(question, scope)
     work: dict[str, Callable[[], Sequence[Candidate]]] = {
-        "dense": lambda: recall.dense(palace, query, scope, depth),
-        "lexical": lambda: recall.lexical(palace, question.query, scope, depth),
+        "dense": lambda: recall.dense(palace, query, scope, depth, dated),
+        "lexical": lambda: recall.lexical(palace, question.query, scope, depth, dated),
         "graph": lambda: recall.graph(palace, question, scope, options.graph_top_n),
     }
     with ThreadPoolExecutor(len(work), thread_name_prefix="castle-recall") as pool:
         waiting = {name: pool.submit(timed, name, job) for name, job in work.items()}
         done = {name: future.result() for name, future in waiting.items()}
     lists: dict[str, Sequence[Candidate]] = {}
-    for name, (found, report, failure) in done.items():
+    for name, (listed, report, failure) in done.items():
         run.add(report, failure)
-        lists[name] = found
+        lists[name] = listed
     unseen = 0
     if words_after is not None:
         fresh, unseen = recall.unprojected(palace, words_after, question.query, scope, recall.LEXICAL_LIMIT)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from castle.records import Scope
 from castle.search.candidates import Candidate
 from castle.search.question import Question
+from castle.search.run import model_time
 from castle.search.signals import time_edge
 from castle.store.lexicon import LexicalMatch, Lexicon
 from castle.store.palace import Palace
@@ -28,18 +29,33 @@ QUOTED_KINDS = ("tool", "thinking")
 """Hidden kinds that a search finds all the same by the exact words that it quotes."""
 
 
-def dense(palace: Palace, query: str, scope: Scope, limit: int) -> list[Candidate]:
-    """Return the drawers nearest to the query by cosine, best first."""
-    vector = palace.embedder.embed_query(query)
-    return [
-        Candidate(match.id, match.sha256, match.score)
-        for match in palace.vectors.search(vector, scope, limit)
-    ]
+def dense(
+    palace: Palace, query: str, scope: Scope, limit: int, dated: Sequence[Scope] = ()
+) -> list[Candidate]:
+    """Return the drawers nearest to the query by cosine, best first; some more of each dated scope."""
+    embedder = palace.embedder
+    with model_time():
+        vector = embedder.embed_query(query)
+    found: dict[str, Candidate] = {}
+    for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
+        for match in palace.vectors.search(vector, part, most):
+            found.setdefault(match.id, Candidate(match.id, match.sha256, match.score))
+    return _best_first(found.values())
 
 
-def lexical(palace: Palace, query: str, scope: Scope, limit: int) -> list[Candidate]:
-    """Return the drawers that share words with the query, best BM25 score first."""
-    return _candidates(palace.lexicon.search(query, scope, limit))
+def lexical(
+    palace: Palace, query: str, scope: Scope, limit: int, dated: Sequence[Scope] = ()
+) -> list[Candidate]:
+    """Return the drawers that share words with the query, best BM25 score first; likewise of dated scopes."""
+    found: dict[str, Candidate] = {}
+    for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
+        for candidate in _candidates(palace.lexicon.search(query, part, most)):
+            found.setdefault(candidate.id, candidate)
+    return _best_first(found.values())
+
+
+def _best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id))
 
 
 def graph(palace: Palace, question: Question, scope: Scope, limit: int = GRAPH_LIMIT) -> list[Candidate]:
@@ -63,7 +79,7 @@ def dated_scopes(question: Question, scope: Scope) -> list[Scope]:
     They reach as far beyond its intervals as a time may be off. What recall finds in them is scored as what
     it finds in the whole scope. Times that are less than sure, or go on without end both ways, have none.
     """
-    scopes = []
+    scopes: list[Scope] = []
     for time in question.times:
         if time.weight < 1.0 or len(scopes) == MOST_DATED:
             continue

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from castle.errors import CastleError
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate
 from castle.search.options import MODES, Options
@@ -33,6 +35,13 @@ class Engines:
     judge_is_named: bool = False
 
 
+def prepare(options: Options, engines: Engines) -> None:
+    """Let what takes a while to start do so beside recall; what cannot will say so in its stage."""
+    if engines.soar is not None and "soar" in MODES[options.mode]:
+        with suppress(CastleError):
+            engines.soar().prepare()
+
+
 class Refiner:
     """The later stages of one search."""
 
@@ -43,6 +52,7 @@ class Refiner:
         options: Options,
         engines: Engines,
         run: Run,
+        salt: bytes = b"",
     ) -> None:
         self.confident = True
         self.judge_status: JudgeStatus | None = None
@@ -52,6 +62,7 @@ class Refiner:
         self._engines = engines
         self._run = run
         self._now = question.now
+        self._salt = salt
         self._first = True
 
     def refine(self, fused: Sequence[Candidate], size: int, needed: int, *, judged: bool) -> list[Candidate]:
@@ -117,7 +128,7 @@ class Refiner:
             raise LlmError(reason) if self._engines.judge_is_named else StageUnavailable(reason)
         with model_time():
             ordered, status = judge(
-                served_query(self._question.query),
+                served_query(self._question.query, self._salt),
                 given,
                 self._texts(given),
                 provider,
@@ -129,10 +140,12 @@ class Refiner:
         return ordered
 
     def _soar(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
-        from castle.search.soar import SoarContext, SoarFacts, project_of_environment, soar
+        from castle.search.soar import WORKING_MEMORY, SoarContext, SoarFacts, project_of_environment, soar
 
         if self._engines.soar is None:
             raise StageUnavailable("it is switched off")
+        if len(given) > WORKING_MEMORY:
+            self._run.degraded.append(f"soar: the first {WORKING_MEMORY} of {len(given)} candidates are seen")
         facts = {}
         for candidate in given:
             drawer = self._drawers[candidate.id]

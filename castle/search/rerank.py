@@ -18,14 +18,15 @@ def rerank(
     texts: Mapping[str, str],
     encoder: CrossEncoder,
     k: int,
-    blend: float = 0.0,
+    blend: float | None = None,
 ) -> list[Candidate]:
     """Rank the first ``k`` candidates by relevance; the others follow in their order.
 
     ``texts`` holds the text of at least the first ``k`` by id. Scores become relevances in [0, 1]: odds of
-    relevance r / (1 - r), divided by exp(blend * (1 - f)) for a fused score that is f times the best one. What
-    was not read gets at most the least relevance found, in proportion to its fused score. Equal scores keep
-    their order. Raises ModelError when the encoder fails.
+    relevance r / (1 - r), divided by exp(blend * (1 - f)) for a fused score that is f times the best one;
+    ``blend`` is the encoder's own unless given.
+    What was not read gets at most the least relevance found, in proportion to its fused score. Equal scores
+    keep their order. Raises ModelError when the encoder fails.
     """
     head, tail = candidates[:k], candidates[k:]
     if not head:
@@ -33,6 +34,7 @@ def rerank(
     relevances = checked_scores(
         encoder.score(query, [texts[candidate.id] for candidate in head]), len(head), encoder.identity
     )
+    blend = encoder.blend if blend is None else blend
     best = max(candidate.score for candidate in head)
     read = [
         replace(candidate, score=_blended(float(relevance), _share(candidate.score, best), blend))

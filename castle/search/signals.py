@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 
-from castle.records import Drawer, StageScore
-from castle.search.candidates import Candidate, ranked
+from castle.records import Drawer
 from castle.search.names import Named
 from castle.search.question import Question
 from castle.store.graph_values import DAY
 from castle.store.reading import served
+from castle.text.names.scripts import WORD, fold
 from castle.text.when import BEGINNING, ENDLESS, Interval, intervals
 from castle.text.words import words
-
-WEIGHTS: Mapping[str, float] = {"times": 0.5, "names": 0.25, "phrases": 0.25}
-"""What each signal adds to a score, as a share of the best fused score, where it speaks fully for a drawer."""
 
 LEAST_EDGE = 2 * DAY
 """The least distance outside an interval, in microseconds, at which the fit of a time has fallen to 1/e."""
@@ -31,13 +29,11 @@ NEAR_NAME = 0.5
 _FAINT = 0.01
 _READ = 2000
 
-Scores = Mapping[str, Mapping[str, float]]
-"""For each signal that a question has, the score in (0, 1] of each drawer that it speaks for."""
-
 
 def signals(question: Question, drawers: Mapping[str, Drawer]) -> dict[str, dict[str, float]]:
     """Score the drawers of candidates by the times, names and phrases of a question, as far as it has any.
 
+    For each signal the answer holds the score in (0, 1] of each drawer, by id, that it speaks for.
     The rest of a text than its first 2,000 characters is not searched for the times that it tells of.
     """
     found: dict[str, dict[str, float]] = {}
@@ -45,44 +41,10 @@ def signals(question: Question, drawers: Mapping[str, Drawer]) -> dict[str, dict
         fits = {id_: _timely(question.times, drawer) for id_, drawer in drawers.items()}
         found["times"] = {id_: fit for id_, fit in fits.items() if fit > _FAINT}
     if question.names or question.phrases:
-        texts = {id_: _run_of(served(drawer)) for id_, drawer in drawers.items()}
-        speakers = {id_: _run_of(drawer.speaker) for id_, drawer in drawers.items()}
-        found["names"] = _named(question.names, texts, speakers)
+        texts = {id_: _Spoken(drawer) for id_, drawer in drawers.items()}
+        found["names"] = _named(question.names, texts)
         found["phrases"] = _holding(question.phrases, texts)
     return {name: scores for name, scores in found.items() if scores}
-
-
-def add_signals(
-    candidates: Sequence[Candidate], scores: Scores, weights: Mapping[str, float] = WEIGHTS
-) -> list[Candidate]:
-    """Add signals to fused scores and rank anew: (score + best * sum(weight * signal)) / (1 + sum(weight)).
-
-    ``best`` is the highest fused score, so that any scale will do; scores in [0, 1] stay there. What each
-    signal gave is noted among the stages. Equal scores keep their order.
-    """
-    weights = {name: weights.get(name, 0.0) for name in scores}
-    best = max((candidate.score for candidate in candidates), default=0.0)
-    total = 1.0 + sum(weights.values())
-    added = []
-    for candidate in candidates:
-        given = {name: score for name in scores if (score := scores[name].get(candidate.id))}
-        bonus = best * sum(weights[name] * score for name, score in given.items())
-        stages = {**candidate.stages, **{name: StageScore(0, score) for name, score in given.items()}}
-        added.append(replace(candidate, score=(candidate.score + bonus) / total, stages=stages))
-    return ranked(added, "signals") if scores else list(candidates)
-
-
-def as_lists(scores: Scores, candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Return the signals as lists to be fused by rank, best first, then by id."""
-    known = {candidate.id: candidate.sha256 for candidate in candidates}
-    return {
-        name: [
-            Candidate(id_, known[id_], score)
-            for id_, score in sorted(found.items(), key=lambda item: (-item[1], item[0]))
-            if id_ in known
-        ]
-        for name, found in scores.items()
-    }
 
 
 def _timely(times: Sequence[Interval], drawer: Drawer) -> float:
@@ -115,7 +77,44 @@ def _fit(interval: Interval, moment: int) -> float:
     return interval.weight * math.exp(-gap / time_edge(interval))
 
 
-def _named(names: Sequence[Named], texts: Mapping[str, str], speakers: Mapping[str, str]) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A run of words that is looked for, and the first letters of it that a text must have."""
+
+    run: str
+    first: str
+
+
+def _wanted(parts: Sequence[str]) -> list[_Wanted]:
+    found = []
+    for part in parts:
+        if words(part):
+            first = WORD.search(part)
+            found.append(_Wanted(_run_of(part), fold(first[0]) if first else ""))
+    return found
+
+
+class _Spoken:
+    """A drawer's speaker and text as words, which are looked at only where the letters are there."""
+
+    def __init__(self, drawer: Drawer) -> None:
+        self.speaker = _run_of(drawer.speaker)
+        self._text = served(drawer)
+
+    @cached_property
+    def _folded(self) -> str:
+        return fold(self._text)
+
+    @cached_property
+    def _words(self) -> str:
+        return _run_of(self._text)
+
+    def holds(self, wanted: _Wanted) -> bool:
+        """Whether the text holds these words one after the other."""
+        return wanted.first in self._folded and wanted.run in self._words
+
+
+def _named(names: Sequence[Named], texts: Mapping[str, _Spoken]) -> dict[str, float]:
     """Score by the names that a drawer or its speaker bears, the rarer among these drawers the more.
 
     A name is worth log(1 + drawers / drawers that bear it).
@@ -123,12 +122,13 @@ def _named(names: Sequence[Named], texts: Mapping[str, str], speakers: Mapping[s
     scores: dict[str, float] = {}
     total = 0.0
     for name in names:
-        runs = [_run_of(form) for form in name.forms if words(form)]
-        held = {
-            id_: 1.0 if any(run in speakers[id_] for run in runs) else MENTIONED
-            for id_, text in texts.items()
-            if any(run in text or run in speakers[id_] for run in runs)
-        }
+        forms = _wanted(name.forms)
+        held: dict[str, float] = {}
+        for id_, text in texts.items():
+            if any(form.run in text.speaker for form in forms):
+                held[id_] = 1.0
+            elif any(map(text.holds, forms)):
+                held[id_] = MENTIONED
         if held:
             worth = math.log(1 + len(texts) / len(held)) * (NEAR_NAME if name.distance else 1.0)
             total += worth
@@ -137,10 +137,10 @@ def _named(names: Sequence[Named], texts: Mapping[str, str], speakers: Mapping[s
     return {id_: score / total for id_, score in scores.items()}
 
 
-def _holding(phrases: Sequence[str], texts: Mapping[str, str]) -> dict[str, float]:
+def _holding(phrases: Sequence[str], texts: Mapping[str, _Spoken]) -> dict[str, float]:
     """Score by the share of the phrases that a drawer holds word for word."""
-    runs = [_run_of(phrase) for phrase in phrases if words(phrase)]
-    shares = {id_: sum(run in text for run in runs) / max(1, len(runs)) for id_, text in texts.items()}
+    wanted = _wanted(phrases)
+    shares = {id_: sum(map(text.holds, wanted)) / max(1, len(wanted)) for id_, text in texts.items()}
     return {id_: share for id_, share in shares.items() if share}
 
 

@@ -8,6 +8,7 @@ another. Queries are built from terms, so no text of a user is ever read as quer
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import shutil
@@ -151,7 +152,7 @@ class Lexicon:
                 asked = {stem: asked[stem] for stem in sorted(asked, key=rarity.__getitem__)[:MAX_WORDS]}
             if not asked:
                 return matches
-            terms = {stem: self._terms(searcher, stem, word) for stem, word in asked.items()}
+            terms = {stem: _terms(searcher, stem, word) for stem, word in asked.items()}
             exact = [phrase for part in phrases(text) if (phrase := self._analyze(part))]
             if quoted and not exact:
                 return matches
@@ -161,7 +162,7 @@ class Lexicon:
             documents = [(float(score), searcher.doc(address)) for score, address in hits]
             found = [(score, str(d.get_first("id")), d.get_first("sha256")) for score, d in documents]
             found = sorted(found, key=lambda item: (-item[0], item[1]))[:limit]
-            spelled = {asked[stem]: terms[stem] for stem in asked}
+            spelled = {asked[stem]: list(terms[stem]) for stem in asked}
             matched = self._matched(index, searcher, spelled, [id_ for _, id_, _ in found])
         matches += [
             LexicalMatch(id_, score, bytes(digest or b"").hex(), matched[id_]) for score, id_, digest in found
@@ -326,11 +327,6 @@ class Lexicon:
                 stems.setdefault(stem, word)
         return stems
 
-    @staticmethod
-    def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> list[str]:
-        """Return the terms for a word of the query: its English stem, and other stems that texts have."""
-        return [stem, *(other for other in stems_anywhere(word) if searcher.doc_freq("body", other))]
-
     def _document(self, row: ProjectionRow) -> tantivy.Document:
         import tantivy
 
@@ -358,7 +354,7 @@ class Lexicon:
     def _query(
         self,
         index: tantivy.Index,
-        terms: Mapping[str, Sequence[str]],
+        terms: Mapping[str, Mapping[str, float]],
         exact: Iterable[list[str]],
         scope: Scope,
         quoted: bool,
@@ -368,7 +364,10 @@ class Lexicon:
         query, should, schema = tantivy.Query, tantivy.Occur.Should, index.schema
         any_of: list[tuple[tantivy.Occur, tantivy.Query]] = []
         for stem, spelled in terms.items():
-            body = [query.term_query(schema, "body", term) for term in spelled]
+            body = [
+                query.boost_query(query.term_query(schema, "body", term), factor)
+                for term, factor in spelled.items()
+            ]
             any_of.append((should, body[0] if len(body) == 1 else query.disjunction_max_query(body)))
             title = query.term_query(schema, "title", stem)
             any_of.append((should, query.boost_query(title, TITLE_WEIGHT)))
@@ -441,6 +440,26 @@ class Lexicon:
                 found = matched[str(searcher.doc(address).get_first("id"))]
                 found += [word for bit, word in enumerate(part) if int(score) >> bit & 1]
         return {id_: tuple(found) for id_, found in matched.items()}
+
+
+def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> dict[str, float]:
+    """Return the terms for a word of the query: its English stem, and other stems that texts have.
+
+    The factor of a term makes it as rare as the most frequent of them: a word is not rarer for being looked
+    for in the texts of one language.
+    """
+    held = {term: searcher.doc_freq("body", term) for term in (stem, *stems_anywhere(word))}
+    least = min(_rarity(searcher.num_docs, count) for count in held.values())
+    return {
+        term: least / _rarity(searcher.num_docs, count)
+        for term, count in held.items()
+        if count or term == stem
+    }
+
+
+def _rarity(drawers: int, having: int) -> float:
+    """Return the inverse document frequency of Tantivy's BM25: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+    return math.log1p((max(drawers, having) - having + 0.5) / (having + 0.5))
 
 
 def _schema() -> tantivy.Schema:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 
 _JUDGED = 256
 """Characters of a long value that its entropy is taken from."""
@@ -51,6 +50,7 @@ _SENTENCE_WORDS = frozenset(
     "nicht und oder el los las con para non il per não sua".split()
 )
 _OTHER_LANGUAGES = re.compile(r"passw|parol|kennw|wachtw|senha|contras|heslo|losen|salasan|clave")
+_SIGN = re.compile(r"[^\w./:-]")
 _SEPARATORS = re.compile(r"[\W_]+")
 _DOTTED = re.compile(r"[$@&*!]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+$")
 _CONSTANT = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
@@ -71,14 +71,14 @@ def classes(value: str) -> int:
         any(map(str.islower, value))
         + any(map(str.isupper, value[1:]))
         + any(map(str.isdigit, value))
-        + any(not char.isalnum() and char not in "_-./:" for char in value)
+        + (_SIGN.search(value) is not None)
     )
 
 
 def entropy(value: str) -> float:
     """Shannon entropy of the characters, in bits per character."""
     size = len(value)
-    return -sum(n / size * math.log2(n / size) for n in Counter(value).values())
+    return -sum(n / size * math.log2(n / size) for n in map(value.count, dict.fromkeys(value)))
 
 
 def is_dull(value: str, mixed: bool) -> bool:

@@ -19,7 +19,7 @@ from castle.text import secret_values as values
 from castle.text.secret_names import Found, named_secrets, places
 
 DETECTOR_VERSION = 2
-"""Which rules a drawer was read with; filed with it, so that drawers of older rules can be told."""
+"""The rules a drawer was read with, filed with it. Nothing reads drawers of older rules again."""
 LONGEST_BLOCK = 65_536
 """Characters of a private key block that are sealed at most."""
 _LONGEST_HEADER = 8_192

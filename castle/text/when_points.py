@@ -61,8 +61,9 @@ class Points:
 
     def _year_at(self, at: int) -> int | None:
         token = self.tokens[at] if at < len(self.tokens) else None
-        year = token.number if token is not None and not token.ordinal else None
-        return year if year in _YEARS and token is not None and len(token.text) == 4 else None
+        if token is None or token.number is None or token.ordinal or len(token.text) != 4:
+            return None
+        return token.number if token.number in _YEARS else None
 
     def led_by(self, at: int, *kinds: str) -> bool:
         """Whether the last word before a token, articles apart, is in one of the classes."""

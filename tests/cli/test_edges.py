@@ -20,6 +20,7 @@ import pytest
 from castle import Castle
 from castle.cli.output import counted, say, say_json, say_table, visible
 from castle.store.ledger import Ledger
+from castle.text.names.locales import languages
 from tests.cli.conftest import Run
 from tests.cli.test_commands import castle_binary
 from tests.mine.conftest import write
@@ -81,7 +82,9 @@ def test_json_is_json_whatever_the_terminal_can_show(run: Run, project: Path) ->
 # Arguments
 
 
-@pytest.mark.parametrize("arguments", [("--palace", "", "status"), ("status", "--palace="), ("--palace=", "list")])
+@pytest.mark.parametrize(
+    "arguments", [("--palace", "", "status"), ("status", "--palace="), ("--palace=", "list")]
+)
 def test_an_empty_palace_is_refused(run: Run, arguments: tuple[str, ...]) -> None:
     found = run(*arguments)
     assert (found.code, found.out) == (2, "")
@@ -253,6 +256,20 @@ def test_names_that_are_no_text_are_arguments_like_others(run: Run, project: Pat
         assert "\udcff" not in found.out + found.err, arguments
 
 
+@pytest.mark.parametrize("mode", ["projects", "convos"])
+@pytest.mark.parametrize("given", ["xx", "en,xx"])
+def test_a_language_without_data_stops_a_mine_and_names_those_there_are(
+    run: Run, project: Path, given: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("config", "set", "entity_languages", given).code == 0
+    found = run("mine", str(project), "--mode", mode)
+    assert (found.code, found.out) == (2, "")
+    assert f"'xx', only for {', '.join(languages())}" in found.err
+    assert len(found.err.splitlines()) == 1
+    monkeypatch.setenv("CASTLE_ENTITY_LANGUAGES", "en-GB,pt")
+    assert run("mine", str(project), "--mode", mode).code in (0, 3)
+
+
 # Damage
 
 
@@ -418,7 +435,9 @@ def test_json_of_anything_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     command = [castle_binary(), *arguments]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment(), text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(
+        command, env=environment(), text=True, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:
         try:
             yield process
         finally:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from castle import Castle
+from castle.errors import ConfigError, PalaceBusyError
+from castle.mine import learning
 from castle.store.entities import drawers_mentioning
 from tests.mine.conftest import write
 from tests.mine.test_discovery import commit, git
@@ -134,11 +136,27 @@ def test_settings_are_heeded(german: Castle, repository: Path) -> None:
     assert "Sven" not in named(german)
 
 
-def test_trouble_in_learning_is_a_note_and_no_failure(castle: Castle, repository: Path) -> None:
-    castle.settings = replace(castle.settings, entity_languages=("xx",))
+def test_trouble_in_learning_is_a_note_and_no_failure(
+    castle: Castle, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise PalaceBusyError("another process is writing")
+
+    monkeypatch.setattr(learning, "relink", busy)
     report = castle.mine(repository)
     assert report.drawers_new > 0
-    assert any("there is no data for 'xx'" in note for note in report.notes)
+    assert "names were not learned: another process is writing" in report.notes
+    assert castle.search("lighthouse").hits
+
+
+def test_a_language_without_data_is_refused_before_anything_is_filed(
+    castle: Castle, repository: Path
+) -> None:
+    castle.settings = replace(castle.settings, entity_languages=("xx",))
+    for call in (castle.mine_project, castle.mine_conversations):
+        with pytest.raises(ConfigError, match="there is no data for 'xx', only for de, en"):
+            call(repository)
+    assert castle.status().sources == 0
 
 
 def test_a_dry_run_learns_nothing(castle: Castle, repository: Path) -> None:

@@ -50,7 +50,18 @@ def test_any_text_and_query_will_do(builtin: BuiltinEmbedder, text: str) -> None
     scores = late.score("the word", [text, "a word"])
     assert np.isfinite(scores).all()
     assert scores[1] > 0
-    assert np.isfinite(late.score(text, ["a word", ""])).all()
+    assert np.isfinite(late.score(f"the {text}", ["a word", ""])).all()
+
+
+@pytest.mark.parametrize("query", ["城の鍵はどこですか", "Где ключ от подвала?", "where 地下室的钥匙在哪里"])
+def test_a_script_that_the_model_cannot_read_is_left_alone(builtin: BuiltinEmbedder, query: str) -> None:
+    with pytest.raises(ModelError, match="no script but the Latin"):
+        LateInteraction(builtin).score(query, TEXTS)
+
+
+@pytest.mark.parametrize("query", ["¿Dónde está la llave?", "Schlüssel für Москва", "2023-05-01 !?", "🏰"])
+def test_accents_digits_and_signs_are_no_foreign_script(builtin: BuiltinEmbedder, query: str) -> None:
+    assert LateInteraction(builtin).score(query, [query])[0] > 0.5
 
 
 def test_nothing_answers_nothing(builtin: BuiltinEmbedder) -> None:
@@ -64,7 +75,7 @@ def test_all_of_a_long_text_is_read(builtin: BuiltinEmbedder) -> None:
     late = LateInteraction(builtin)
     filler = "The cat sleeps on the warm roof. " * 90
     without, with_it = late.score(QUERY, [filler, f"{filler}Caroline adopted the puppy in Denver."])
-    assert with_it > without + 0.2
+    assert with_it > 100 * without
 
 
 def test_a_text_is_the_mean_of_its_tokens(builtin: BuiltinEmbedder) -> None:
@@ -76,13 +87,12 @@ def test_a_text_is_the_mean_of_its_tokens(builtin: BuiltinEmbedder) -> None:
 
 
 def test_another_output_changes_no_vector() -> None:
-    from onnx import TensorProto, checker, helper, load_from_string
+    from onnx import TensorProto, helper, load_from_string
 
     nodes = [helper.make_node("Exp", ["x"], ["middle"]), helper.make_node("Log", ["middle"], [OUTPUT])]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", OUTPUT))
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y])).SerializeToString()
     more = load_from_string(with_output(model, "middle"))
-    checker.check_model(more)
     assert [output.name for output in more.graph.output] == [OUTPUT, "middle"]
     del more.graph.output[1]
     assert more.SerializeToString() == model

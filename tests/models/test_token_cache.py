@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
-from castle.models import token_cache
 from castle.models.token_cache import TokenCache
 
 
@@ -24,7 +23,7 @@ def _keys(path: Path) -> list[bytes]:
 
 def test_both_bounds_hold_and_the_last_used_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000_000.0
-    monkeypatch.setattr(token_cache.time, "time", lambda: now)
+    monkeypatch.setattr("castle.models.token_cache.time.time", lambda: now)
     cache = TokenCache(tmp_path / "tokens.sqlite3", disk_bytes=10_000, memory_bytes=3_000)
     for number in range(10):
         now += 7200
@@ -65,36 +64,37 @@ def test_cleared_entries_leave_nothing_behind(tmp_path: Path) -> None:
     assert cache.get([b"key"]) == {}
 
 
-def test_a_file_that_cannot_be_written_is_still_read(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.sqlite3"
-    TokenCache(path).put({b"key": b"value"})
-    before = path.read_bytes()
-    code = f"""
+_READER = """
 import os, sys
-os.setuid(65534) if os.getuid() == 0 else None
 from pathlib import Path
 from castle.models.token_cache import TokenCache
-cache = TokenCache(Path({str(path)!r}))
-assert cache.get([b"key"]) == {{b"key": b"value"}}
-cache.put({{b"more": b"values"}})
-assert cache.get([b"more"]) == {{b"more": b"values"}}
+if os.getuid() == 0:
+    os.setuid(65534)
+cache = TokenCache(Path(sys.argv[1]))
+assert cache.get([b"key"]) == {b"key": b"value"}
+cache.put({b"more": b"values"})
+assert cache.get([b"more"]) == {b"more": b"values"}
 try:
     cache.clear()
 except OSError as error:
     print(error)
 """
-    path.chmod(0o444)
-    tmp_path.chmod(0o555)
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == os.getuid() and parent != Path("/"):
-            parent.chmod(parent.stat().st_mode | 0o555)
-    try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    finally:
-        tmp_path.chmod(0o755)
-    assert done.returncode == 0, done.stderr
-    assert "cannot erase" in done.stdout
-    assert path.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_written_is_still_read() -> None:
+    # Not below pytest's own directory, which other users, as whom root has to read, may not enter.
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "tokens.sqlite3"
+        TokenCache(path).put({b"key": b"value"})
+        before = path.read_bytes()
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        command = [sys.executable, "-c", _READER, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        path.parent.chmod(0o755)
+        assert done.returncode == 0, done.stderr
+        assert "cannot erase" in done.stdout
+        assert path.read_bytes() == before
 
 
 def test_no_place_on_disk_is_no_failure(tmp_path: Path) -> None:

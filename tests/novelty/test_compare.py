@@ -36,7 +36,7 @@ def test_of_equally_near_ones_the_first_counts_and_nobody_precedes_himself() -> 
 
 def test_later_ones_that_have_a_score_are_corrected_downwards_only() -> None:
     comparison = Comparison(known((4, 0, NAN), (5, 90, NAN)))
-    block = known((1, 0, 1.0), (6, 60, 0.9), (7, 60, 0.2), (8, 60, NAN))
+    block = known((1, 0, 1.0), (6, 60, 0.9), (7, 60, 0.1), (8, 60, NAN))
     assert comparison.concerns(block)
     assert comparison.show(block) == [Score(6, 0.133975, 5)]
     assert block.scores[1] == 0.133975

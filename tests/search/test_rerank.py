@@ -23,6 +23,7 @@ class Given:
 
     identity = "given"
     confident = 0.3
+    blend = 0.0
     reason = ""
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -299,7 +299,7 @@ def test_a_palace_that_is_a_file_or_cannot_be_looked_at_is_one_line(
     ("said", "shown"),
     [
         (
-            "lance error: LanceError(IO): file size is too small, /root/.cargo/registry/src/index.crates.io-19/"
+            "lance error: LanceError(IO): file size is too small, /root/.cargo/registry/src/index.io-19/"
             "lance-io-13.0.0/src/utils.rs:172:20",
             "lance error: LanceError(IO): file size is too small",
         ),
