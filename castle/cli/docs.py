@@ -17,7 +17,8 @@ _WIDTH = 100
 _HEAD = """# Command line
 
 What `castle COMMAND --help` says, written by `python -m castle.cli.docs`. `--palace` and `--debug` may stand
-anywhere on the line. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part, 130 interrupted.
+anywhere on the line. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part, 130 interrupted, 143
+terminated.
 """
 
 

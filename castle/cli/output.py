@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from castle.clock import to_iso
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 PARTIAL = 3
 _SHOW_AFTER_SECONDS = 1.0
@@ -104,13 +101,12 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         table.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=whole)
     for row in cells:
         table.add_row(*map(Text, row))
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    # Not printed by rich itself, which ends the process with 1 when the reader of its output has gone.
+    printed, terminal = io.StringIO(), sys.stdout.isatty()
+    console = Console(file=printed, force_terminal=terminal, width=None if terminal else _PIPE_WIDTH)
     console.size = ConsoleDimensions(max(console.width, least), console.height)
-    _print(console, table)
-
-
-def _print(console: object, table: Table) -> None:
-    console.print(table)  # type: ignore[attr-defined]
+    console.print(table)
+    write(printed.getvalue())
 
 
 class Progress:

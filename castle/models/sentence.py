@@ -43,7 +43,7 @@ class SentenceEmbedder:
         self.identity = describe(name)
         model = known(name)
         self._query_prompt = model.query_prompt if model else ""
-        self._model = _load(locate(name), _device(device))
+        self._model = _load(locate(name), torch_device(device))
         dim = self._model.get_embedding_dimension()
         if dim != self.identity.dim:
             raise ModelError(f"the model {name} makes vectors of {dim}, expected were {self.identity.dim}")
@@ -124,7 +124,7 @@ def _load(path: Path, device: str) -> Any:
         raise ModelError(f"the model in {path} cannot be loaded: {reason}") from error
 
 
-def _device(wanted: str) -> str:
+def torch_device(wanted: str) -> str:
     """Return a device that torch has here; raises ModelError when it has not the one that is wanted."""
     import torch
 

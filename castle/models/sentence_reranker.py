@@ -61,9 +61,9 @@ def load(name: str, device: str, cpu_name: str) -> CrossEncoder:
             )
     import torch
 
-    from castle.models.sentence import _device
+    from castle.models.sentence import torch_device
 
-    place = _device(device)
+    place = torch_device(device)
     if place == "cpu":
         return _load(cpu_name, place)
     try:
@@ -71,7 +71,7 @@ def load(name: str, device: str, cpu_name: str) -> CrossEncoder:
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
     reason = f"{place} has too little memory for {name}; {cpu_name} runs on the processor"
-    return _load(cpu_name, _device("cpu"), reason)
+    return _load(cpu_name, torch_device("cpu"), reason)
 
 
 def _load(name: str, device: str, reason: str = "") -> CrossEncoder:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from castle.config.settings import Settings
+from castle.errors import PalaceError
 from castle.search.refine import Engines
 from castle.store.palace import Palace
 
@@ -57,7 +58,13 @@ def engines_of(settings: Settings, palace: Palace) -> Engines:
 
 
 def clear_caches(palace: Palace) -> None:
-    """Erase the vectors of tokens that a palace keeps for its cross-encoder."""
+    """Erase the vectors of tokens that a palace keeps for its cross-encoder; raises PalaceError.
+
+    A cross-encoder that is loaded still holds what it has in memory.
+    """
     from castle.models.token_cache import TokenCache
 
-    TokenCache(palace.root / TOKEN_CACHE).clear()
+    try:
+        TokenCache(palace.root / TOKEN_CACHE).clear()
+    except OSError as error:
+        raise PalaceError(f"{palace.root / TOKEN_CACHE} cannot be cleared: {error.strerror}") from error

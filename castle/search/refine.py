@@ -108,8 +108,11 @@ class Refiner:
         if not given:
             return given
         encoder = self._engines.encoder()
+        if encoder.reason and self._first:
+            self._run.degraded.append(f"cross-encoder: {encoder.reason}")
+        texts = {id_: self._with_context(id_, text) for id_, text in self._texts(given).items()}
         with model_time():
-            ranked = rerank(self._question.text, given, self._texts(given), encoder, len(given))
+            ranked = rerank(self._question.text, given, texts, encoder, len(given))
         if self._first:
             self.confident = confident(ranked, encoder)
         return ranked
@@ -170,6 +173,11 @@ class Refiner:
             self._options.strength("quality"),
             self._run.degraded.append,
         )
+
+    def _with_context(self, id_: str, text: str) -> str:
+        """Return a text with what it stands under, as embedders are given it."""
+        context = self._drawers[id_].context
+        return f"{context}\n{text}" if context else text
 
     def _texts(self, given: Sequence[Candidate]) -> dict[str, str]:
         return {candidate.id: served(self._drawers[candidate.id]) for candidate in given}

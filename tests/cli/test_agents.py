@@ -51,7 +51,7 @@ def test_status_counts_what_waits_and_sweep_says_what_failed(run: Run, noted: Pa
     done = run("sweep")
     assert done.code == 3
     assert "missing" in done.err
-    assert "1 events are kept" in done.err
+    assert "1 event kept" in done.err
 
 
 def test_sweep_takes_a_wing_only_with_a_path(run: Run) -> None:

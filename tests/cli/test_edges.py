@@ -70,6 +70,19 @@ def test_a_reader_that_has_enough_is_no_failure(run: Run, project: Path, command
     assert len(done.stdout) == 1
 
 
+class Gone(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_a_table_for_nobody_is_a_broken_pipe_and_no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Gone())
+    with pytest.raises(BrokenPipeError):
+        say_table(("id",), [("a",)])
+
+
 def test_json_is_json_whatever_the_terminal_can_show(run: Run, project: Path) -> None:
     text = "Čeština 😀 é \x1b[31m\x9b\n"
     (project / "unicode.md").write_text(text, encoding="utf-8")

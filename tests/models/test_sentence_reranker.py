@@ -138,7 +138,7 @@ def test_a_full_graphics_card_means_the_processor_and_a_reason(
             raise torch.OutOfMemoryError("CUDA out of memory")
         return real(path, device)
 
-    monkeypatch.setattr(sentence, "_device", lambda wanted: "cuda" if wanted == "auto" else wanted)
+    monkeypatch.setattr(sentence, "torch_device", lambda wanted: "cuda" if wanted == "auto" else wanted)
     monkeypatch.setattr(sentence_reranker, "_sentence_scorer", scorer)
     encoder = loaded(tiny)
     assert encoder.reason == f"cuda has too little memory for {tiny}; {tiny} runs on the processor"
