@@ -362,8 +362,8 @@ class Castle:
         from castle.store.session_reading import message_drawers, session_source
 
         with self._palace().ledger.read() as cx:
-            key = session_source(cx, session) if session is not None else None
-            found = message_drawers(cx, id, key)
+            key = session_source(cx, legal(session)) if session is not None else None
+            found = message_drawers(cx, legal(id), key)
             where = addresses(cx, [drawer.id for drawer in found])
             return [to_found(drawer, where[drawer.id]) for drawer in found]
 

@@ -49,7 +49,8 @@ def _version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     palace: Annotated[
-        Path | None, typer.Option("--palace", help="Directory of the palace.", metavar="PATH")
+        Path | None,
+        typer.Option("--palace", help="Directory of the palace.", metavar="PATH", readable=False),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import MOST, AsJson, AsOf, History, Kind, Room, Source, Wing, castle
-from castle.cli.output import PARTIAL, note, say, say_json, say_table, write
+from castle.cli.output import PARTIAL, counted, note, say, say_json, say_table, write
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _get_session(context: typer.Context, name: str, as_json: bool) -> None:
         hidden = "" if message.shown else "  (not shown)"
         say(f"-- {'  '.join(mark for mark in marks if mark)}  {when}{hidden}")
         if message.withheld:
-            note(f"{message.withheld:,} bytes were counted and not stored")
+            note(f"counted and not stored: {counted(message.withheld, 'byte')}")
         write(message.text if message.text.endswith("\n") else f"{message.text}\n")
 
 
@@ -219,7 +219,7 @@ def _source_state(gone: bool, forgotten: bool) -> str:
 def _say_status(found: Status) -> None:
     say(f"palace {found.palace}")
     say(
-        f"{found.drawers:,} drawers from {found.sources:,} sources"
+        f"{counted(found.drawers, 'drawer')} from {counted(found.sources, 'source')}"
         f" ({found.superseded:,} superseded, {found.forgotten:,} forgotten), embedder {found.embedder}"
     )
     size = found.ledger_bytes + sum(p.bytes for p in found.projections)
@@ -228,7 +228,8 @@ def _say_status(found: Status) -> None:
         if projection.trouble:
             say(f"{projection.name}: {projection.trouble}")
         elif projection.behind:
-            say(f"{projection.name}: {projection.behind:,} drawers behind; `castle repair` catches up")
+            late = counted(projection.behind, "drawer")
+            say(f"{projection.name}: {late} behind; `castle repair` catches up")
     if found.spool_events:
         say(f"waiting hook events: {found.spool_events:,}; `castle sweep` files what they name")
     if found.places:

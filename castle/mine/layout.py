@@ -149,9 +149,14 @@ def _within_project(root: Path, only: Path | None) -> tuple[Path, Path | None]:
     for directory in (root, *root.parents):
         if directory != settings and (directory / FILE_NAME).is_file():
             return directory, only if only is not None or directory == root else root
-        if (directory / ".git").exists():
+        if (directory / ".git").exists() or not _own(directory.parent):
             break
     return root, only
+
+
+def _own(directory: Path) -> bool:
+    """Whether a directory belongs to the user; what others put above a project is not its configuration."""
+    return not hasattr(os, "getuid") or directory.stat().st_uid == os.getuid()
 
 
 def _ignore_in_git(path: Path) -> None:

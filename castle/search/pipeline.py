@@ -24,7 +24,7 @@ from castle.search.question import Question, ask_palace
 from castle.search.refine import Engines, Refiner, prepare
 from castle.search.run import Run, timed
 from castle.search.signals import signals
-from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors
+from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
 from castle.store.reading import drawers_by_id, within
 
@@ -287,13 +287,12 @@ def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
 
     def work() -> list[Candidate]:
         catch_up_lexicon(palace, deadline=time.monotonic() + seconds)
-        late = behind(palace, palace.vectors)
-        if late:
+        if behind(palace, palace.vectors):
             _ = palace.embedder
             catch_up_vectors(palace, deadline=time.monotonic() + seconds)
-            late = behind(palace, palace.vectors)
+        late = missing(palace, palace.vectors)
         if late:
-            run.degraded.append(f"{late} drawers have no vector yet and are found by words only")
+            run.degraded.append(f"drawers with no vector yet, found by words only: {late}")
         return []
 
     run.stage("catch-up", work)

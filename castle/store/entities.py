@@ -17,7 +17,7 @@ from castle.records import Scope
 from castle.store.entity_tables import mentions, name_backlog, registry
 from castle.store.graph_reading import resolve
 from castle.store.graph_tables import entities, entity_aliases, triples
-from castle.store.graph_values import clean_name, entity_id
+from castle.store.graph_values import clean_name, entity_id, without_secret
 from castle.store.graph_writing import ensure_entity
 from castle.store.ledger import Ledger, set_value, to_json
 from castle.store.mentions import (
@@ -316,7 +316,7 @@ def _join(cx: Connection, other: str, id_: str, alias: str) -> None:
 
 
 def _nameable(what: str, name: str) -> str:
-    clean = clean_name(what, name)
+    clean = without_secret(what, clean_name(what, name))
     if sum(map(len, WORD.findall(clean))) < _SHORTEST:
         raise UsageError(f"the {what} {clean!r} is too short to be looked for: two letters at least")
     return clean

@@ -38,6 +38,7 @@ from castle.store.graph_values import (
     make_claim,
     parse_span,
     predicate_id,
+    without_secret,
 )
 from castle.store.graph_writing import add_fact, close_version, end_fact, recorded_facts
 from castle.store.ledger import Ledger
@@ -228,7 +229,7 @@ class Graph:
 
     def add_alias(self, entity: str, alias: str) -> None:
         """Let another name stand for an entity; raises NotFoundError, or RefusedError when it is taken."""
-        name = clean_name("alias", alias)
+        name = without_secret("alias", clean_name("alias", alias))
         with self._ledger.write() as cx:
             id_ = one_entity(cx, entity)
             taken = resolve(cx, name)

@@ -18,6 +18,7 @@ from typing import Literal
 from castle.clock import parse_iso, to_iso
 from castle.config.project import check_name
 from castle.errors import UsageError
+from castle.text.secrets import find_secrets
 
 FactState = Literal["current", "ended", "future"]
 EvidenceState = Literal["current", "stated", "superseded", "forgotten"]
@@ -173,15 +174,15 @@ def make_claim(
     if not (math.isfinite(confidence) and 0 <= confidence <= 1):
         raise UsageError(f"confidence {confidence} is not between 0 and 1")
     return Claim(
-        clean_name("subject", subject),
+        without_secret("subject", clean_name("subject", subject)),
         predicate_id(predicate),
-        clean_name("object", object),
+        without_secret("object", clean_name("object", object)),
         start,
         end,
         None if valid_from is None else valid_from.strip(),
         None if valid_to is None else valid_to.strip(),
         confidence,
-        _clean("source", source, MAX_SOURCE) if source.strip() else "",
+        without_secret("source", _clean("source", source, MAX_SOURCE)) if source.strip() else "",
         _clean("adapter", adapter, MAX_NAME) if adapter.strip() else "",
     )
 
@@ -194,6 +195,14 @@ def clean_name(what: str, name: str) -> str:
     text = _clean(what, name, MAX_NAME)
     if not _folded(text):
         raise UsageError(f"{what} {text!r} holds nothing but apostrophes: give it a name")
+    return text
+
+
+def without_secret(what: str, text: str) -> str:
+    """Return the text; raises UsageError when it holds a secret, which the graph would show to everybody."""
+    found = find_secrets(text, b"")
+    if found:
+        raise UsageError(f"the {what} holds a secret ({found[0].kind}): write what it is for, not what it is")
     return text
 
 

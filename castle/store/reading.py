@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan, Sta
 from castle.store.ledger import batches
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.schema import drawers, membership, revisions, sources
-from castle.text.served import served_text
+from castle.text.served import mask_secrets, served_text
 
 _MIN_PREFIX = 6
 
@@ -434,20 +435,26 @@ def _projection_row(row: AnyRow) -> ProjectionRow:
         id=row.id,
         seq=row.seq,
         source=row.source_key,
-        title=row.title,
+        title=_masked(row.title),
         wing=row.wing,
         room=row.room,
         kind=row.kind,
         role=row.role,
-        speaker=row.speaker,
+        speaker=_masked(row.speaker),
         state=state,
         authored_at=row.authored_at,
         filed_at=row.filed_at,
         ended_at=row.ended_at,
         sha256=row.sha256.hex(),
-        context=row.context,
+        context=_masked(row.context),
         text=served_text(row.text, sealed_spans(row.sealed)),
     )
+
+
+@lru_cache(maxsize=4096)
+def _masked(text: str) -> str:
+    """Mask secrets in what stands around a text: names of files, headings and speakers may hold them, too."""
+    return mask_secrets(text, b"")
 
 
 def wing_rooms(places: Sequence[PlaceCount]) -> Mapping[str, list[PlaceCount]]:

@@ -18,6 +18,7 @@ from castle.errors import NotFoundError, UsageError
 from castle.records import HIDDEN_KINDS
 from castle.store.entity_tables import mentions, registry
 from castle.store.graph_tables import entities
+from castle.store.graph_values import without_secret
 from castle.store.ledger import Ledger
 from castle.store.places import present_name
 from castle.store.reading import full_id, sealed_spans
@@ -84,7 +85,7 @@ class Tunnels:
                 "target_wing": b.wing,
                 "target_room": b.room,
                 "target_drawer": _rid(cx, target_drawer, b),
-                "label": label,
+                "label": without_secret("label", label),
             }
             known = cx.execute(_between(a, b)).first()
             if known is not None and known.ended_at is None and _holds(known, values):

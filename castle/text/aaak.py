@@ -131,10 +131,15 @@ def load_dialect(path: Path) -> Dialect:
 
     Raises ConfigError for a file that cannot be read or says anything else.
     """
+    from castle.config.yamlfile import read_text
+
+    text = read_text(path)
+    if text is None:
+        raise ConfigError(f"{path}: no such file")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: is not JSON: {error}") from error
     known = isinstance(data, dict) and set(data) <= {"entities", "skip_names"}
     entities = data.get("entities", {}) if known else None
     skipped = data.get("skip_names", []) if known else None

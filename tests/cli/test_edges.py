@@ -243,6 +243,8 @@ def test_names_that_are_no_text_are_arguments_like_others(run: Run, project: Pat
         ("get", odd),
         ("get", odd, "--source"),
         ("get", odd, "--session"),
+        ("get", odd, "--message"),
+        ("get", "x", "--message", "--in", odd),
         ("forget", "--wing", odd),
         ("forget", "--source", odd),
         ("restore", "--wing", odd),
@@ -281,6 +283,22 @@ def test_a_language_without_data_stops_a_mine_and_names_those_there_are(
     assert len(found.err.splitlines()) == 1
     monkeypatch.setenv("CASTLE_ENTITY_LANGUAGES", "en-GB,pt")
     assert run("mine", str(project), "--mode", mode).code in (0, 3)
+
+
+@pytest.mark.parametrize("what", ["pipe", "/dev/zero", "[", '{"a":', "missing", "directory"])
+def test_a_dialect_that_is_no_small_file_is_one_line(run: Run, project: Path, what: str) -> None:
+    run("mine", str(project))
+    path = Path("/dev/zero") if what == "/dev/zero" else project.parent / "dialect.json"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "directory":
+        path.mkdir()
+    elif what[0] in "[{":
+        path.write_text(what * 100_000, encoding="utf-8")
+    found = run("compress", "--config", str(path))
+    assert (found.code, found.out) == (2, "")
+    assert len(found.err.splitlines()) == 1
+    assert str(path) in found.err
 
 
 # Damage
