@@ -59,7 +59,11 @@ class RefusedError(CastleError):
 
 
 class ModelError(CastleError):
-    """An embedder cannot be loaded or returned something unusable."""
+    """A model cannot be loaded or asked, or returned something unusable."""
+
+
+class UnreadableError(ModelError):
+    """A model was not made for a text, such as one in a script that it does not know; nothing is broken."""
 
 
 class EmbedderIdentityMismatchError(ModelError):

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from castle.errors import ModelError
+from castle.errors import ModelError, UnreadableError
 from castle.models.base import EmbedderIdentity
 from castle.models.encoder import TokenVectors
 from castle.models.token_cache import TokenCache
@@ -119,13 +119,13 @@ class LateInteraction:
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a relevance in [0, 1] for each text, shape (len(texts),); 0 where either has no tokens.
 
-        Raises ModelError for a query in a script that the model does not read: its tokens would match
+        Raises UnreadableError for a query in a script that the model does not read: its tokens would match
         anything in that script (XQuAD in Chinese: nDCG@10 .47 after a fused .87).
         """
         import numpy as np
 
         if self._tuning.latin and _foreign(query):
-            raise ModelError(f"the model {self._model.identity.name!r} reads no script but the Latin")
+            raise UnreadableError(f"the model {self._model.identity.name!r} reads no script but the Latin")
         asked = self._model.embed_tokens([query], query=True)[0]
         weights = self._weights(asked.ids)
         similarities = np.full(len(texts), -np.inf)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from castle.errors import CastleError
+from castle.errors import CastleError, UnreadableError
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate
 from castle.search.options import MODES, Options
@@ -111,7 +111,7 @@ class Refiner:
         if encoder.reason and self._first:
             self._run.degraded.append(f"cross-encoder: {encoder.reason}")
         texts = {id_: self._with_context(id_, text) for id_, text in self._texts(given).items()}
-        with model_time():
+        with model_time(), _as_unavailable():
             ranked = rerank(self._question.text, given, texts, encoder, len(given))
         if self._first:
             self.confident = confident(ranked, encoder)
@@ -181,6 +181,14 @@ class Refiner:
 
     def _texts(self, given: Sequence[Candidate]) -> dict[str, str]:
         return {candidate.id: served(self._drawers[candidate.id]) for candidate in given}
+
+
+@contextmanager
+def _as_unavailable() -> Iterator[None]:
+    try:
+        yield
+    except UnreadableError as error:
+        raise StageUnavailable(str(error)) from error
 
 
 def _below(ranked: Sequence[Candidate], done: Sequence[Candidate]) -> list[Candidate]:

@@ -55,7 +55,7 @@ def test_search_as_json_carries_everything(run: Run, project: Path) -> None:
         "last_line": 1,
     }
     assert hit["authored_at"].endswith("+00:00")
-    assert set(hit["stages"]) == {"dense", "lexical"}
+    assert {"dense", "lexical", "fusion", "cross-encoder"} <= set(hit["stages"])
     assert hit["matched"] == ["harbour"]
     assert answer["degraded"] == []
     assert len(answer["hits"]) <= 2
