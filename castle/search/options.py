@@ -24,7 +24,7 @@ MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
 
 SIGNAL_WEIGHTS: Mapping[str, float] = MappingProxyType({"names": 0.3, "times": 0.5, "phrases": 0.3})
 
-STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.05, "soar": 0.05, "quality": 0.05})
+STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.1, "soar": 0.1, "quality": 0.1})
 """The exponents that bound the factors of the priors; 1 would be their full strength."""
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from castle.search.candidates import Candidate
-from castle.search.fusion import calibrated_scores, reciprocal_ranks
+from castle.search.fusion import STEEPNESS, calibrated_scores, reciprocal_ranks, with_signals
 
 
 def ranked(*pairs: tuple[str, float]) -> list[Candidate]:
@@ -33,7 +35,8 @@ def test_calibrated_scores_by_hand() -> None:
         "dense": ranked(("a", 0.9), ("b", 0.5), ("c", 0.1)),
         "lexical": ranked(("b", 8.0), ("c", 4.0)),
     }
-    fused = calibrated_scores(lists, {"dense": 1.0, "lexical": 3.0})
+    fused = calibrated_scores(lists, {"dense": 1.0, "lexical": 1.5})
+    assert STEEPNESS["lexical"] == 2.0
     assert [c.id for c in fused] == ["b", "a", "c"]
     assert [c.score for c in fused] == pytest.approx([0.5 / 4 + 3 / 4, 1 / 4, 0.0])
     assert fused[0].stages["dense"].rank == 2
@@ -48,6 +51,29 @@ def test_one_list_alone_keeps_its_order_and_its_best_is_one() -> None:
 def test_equal_scores_all_count_in_full() -> None:
     fused = calibrated_scores({"dense": ranked(("a", 0.2), ("b", 0.2))}, {"dense": 1.0})
     assert [c.score for c in fused] == [1.0, 1.0]
+
+
+def test_what_the_graph_brings_counts_by_its_share_and_is_marked() -> None:
+    named = [replace(c, entity_match=True) for c in ranked(("a", 0.25), ("b", 0.25))]
+    fused = calibrated_scores({"dense": ranked(("c", 0.9)), "graph": named}, {"dense": 1.0, "graph": 0.5})
+    assert [(c.id, c.entity_match) for c in fused] == [("c", False), ("a", True), ("b", True)]
+    assert [c.score for c in fused] == pytest.approx([1 / 1.5, 0.25 * 0.5 / 1.5, 0.25 * 0.5 / 1.5])
+
+
+def test_signals_by_hand() -> None:
+    fused = ranked(("a", 0.8), ("b", 0.6), ("c", 0.0))
+    signals = {"names": {"b": 1.0}, "times": {"b": 0.5, "c": 1.0}, "phrases": {}}
+    found = with_signals(fused, signals, {"names": 0.3, "times": 0.2, "phrases": 9.0})
+    assert [c.id for c in found] == ["b", "a", "c"]
+    assert [c.score for c in found] == pytest.approx([(0.75 + 0.3 + 0.1) / 1.5, 1 / 1.5, 0.2 / 1.5])
+    assert (found[0].stages["times"].rank, found[0].stages["times"].score) == (2, 0.5)
+
+
+def test_signals_without_weight_change_nothing() -> None:
+    fused = ranked(("a", 0.8), ("b", 0.6))
+    assert with_signals(fused, {"names": {"b": 1.0}}, {"names": 0.0}) == fused
+    assert with_signals(fused, {}, {"names": 1.0}) == fused
+    assert with_signals([], {"names": {"b": 1.0}}, {"names": 1.0}) == []
 
 
 members = st.lists(
@@ -72,5 +98,5 @@ def test_of_equals_the_one_with_the_words_comes_first() -> None:
     by_words = [Candidate("z", "sha-z", 3.0, matched=("harbour",))]
     by_meaning = [Candidate("a", "sha-a", 0.4)]
     lists = {"dense": by_meaning, "lexical": by_words}
-    fused = calibrated_scores(lists, {"dense": 1.0, "lexical": 1.0})
+    fused = calibrated_scores(lists, {"dense": 2.0, "lexical": 1.0})
     assert [(c.id, c.score) for c in fused] == [("z", 0.5), ("a", 0.5)]

@@ -1,0 +1,90 @@
+"""``castle search`` and ``castle why`` as they are typed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.mine.conftest import FILES, write
+
+Ask = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def ask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    monkeypatch.setenv("CASTLE_RERANKER", "fake")
+    monkeypatch.setenv("CASTLE_SML_DISABLED", "1")
+    project = tmp_path / "shop"
+    project.mkdir()
+    write(project, FILES)
+    assert run("--palace", str(tmp_path / "palace"), "mine", str(project)).code == 0
+
+    def call(*arguments: str, code: int = 0) -> tuple[str, str]:
+        outcome = run("--palace", str(tmp_path / "palace"), *arguments)
+        assert outcome.code == code, outcome.err
+        return outcome.out, outcome.err
+
+    return call
+
+
+def test_an_answer_says_what_ran_and_what_did_not(ask: Ask) -> None:
+    out, err = ask("search", "graphql", "--mode", "standard")
+    assert "GraphQL" in out
+    assert re.search(r"mode standard, ms: .*cross-encoder \d+ · quality \d+; judge, soar skipped", err)
+
+
+def test_modes_are_named(ask: Ask) -> None:
+    _, err = ask("search", "graphql", "--mode", "faster", code=2)
+    assert "fast" in err
+
+
+def test_the_way_of_a_hit_through_the_stages(ask: Ask) -> None:
+    out, _ = ask("search", "graphql", "--explain", "--mode", "standard", "-n", "1")
+    for stage in ("dense", "lexical", "fusion", "recency", "cross-encoder", "quality"):
+        assert re.search(rf"^{stage} +\d+ +[\d.]+", out, re.MULTILINE), stage
+    assert "matched words: graphql" in out
+
+
+def test_pages(ask: Ask) -> None:
+    seen: list[str] = []
+    cursor: list[str] = []
+    for _ in range(50):
+        out, _ = ask("search", "the", "-n", "2", "--json", "--mode", "fast", *cursor)
+        found = json.loads(out)
+        seen += [hit["id"] for hit in found["hits"]]
+        if found["cursor"] is None:
+            break
+        cursor = ["--cursor", found["cursor"]]
+    assert len(seen) == len(set(seen)) == found["ranked"]
+    _, err = ask("search", "other", "--cursor", "nonsense", code=2)
+    assert "cursor" in err
+
+
+def test_one_hit_for_a_source(ask: Ask) -> None:
+    found = json.loads(ask("search", "the", "--by", "session", "--json")[0])
+    sources = [hit["source"] for hit in found["hits"]]
+    assert len(sources) == len(set(sources))
+    assert found["by"] == "session"
+
+
+def test_why_a_drawer_is_not_there(ask: Ask) -> None:
+    hits = json.loads(ask("search", "graphql", "-n", "50", "--json")[0])["hits"]
+    last = hits[-1]["id"]
+    out, _ = ask("why", "graphql", "--drawer", last, "-n", "1")
+    assert f"{last}: candidate {len(hits)} of {len(hits)}, beyond the limit" in out
+    out, _ = ask("why", "graphql", "--drawer", last, "--wing", "nowhere")
+    assert "it is outside of what was searched: wing shop" in out
+    found = json.loads(ask("why", "graphql", "--drawer", last, "--json")[0])
+    assert found["fate"]["rank"] == len(hits)
+    _, err = ask("why", "graphql", "--drawer", "ffffffff", code=1)
+    assert "no drawer ffffffff" in err
+
+
+def test_a_time_that_is_none_is_one_line(ask: Ask) -> None:
+    _, err = ask("search", "graphql", "--now", "yesterday", code=2)
+    assert "now 'yesterday' is no ISO date or time" in err
