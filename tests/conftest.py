@@ -47,6 +47,8 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     own = ("CASTLE_HOME", "CASTLE_PALACE_PATH", "CASTLE_EMBEDDER_MODEL", "CASTLE_PROJECT")
     for name in (*keys, *own, *(name for name in os.environ if name.startswith("CASTLE_LLM_"))):
         monkeypatch.delenv(name, raising=False)
+    # Nothing listens there: a model that happens to run on this machine has no part in a test.
+    monkeypatch.setenv("CASTLE_LLM_ENDPOINT", "http://127.0.0.1:9")
     return home
 
 

@@ -119,6 +119,7 @@ class Session:
             "LANG": "C.UTF-8",
             "XDG_CACHE_HOME": _CACHE,
             "TERM": "dumb",
+            "CASTLE_LLM_ENDPOINT": "http://127.0.0.1:9",
         }
 
     def run(self, arguments: list[str], where: str) -> str:

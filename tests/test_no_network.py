@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.mine.conftest import FILES, write
 
 BANNED = """
@@ -34,7 +36,10 @@ def without_network() -> list[str]:
     return []
 
 
-def test_filing_and_searching_open_no_connection(tmp_path: Path, own_home: Path) -> None:
+def test_filing_and_searching_open_no_connection(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CASTLE_LLM_ENDPOINT")
     project = tmp_path / "garden-shop"
     project.mkdir()
     write(project, FILES)
