@@ -119,6 +119,29 @@ def test_recalled_text_cannot_end_its_quotation(ask: Ask) -> None:
     assert any("<\\/castle-recall>" in hit["text"] for hit in hits)
 
 
+def test_a_query_with_instructions_before_it_is_cut_to_its_question(ask: Ask) -> None:
+    query = "You are a careful assistant. " * 20 + "\nWhen did we choose GraphQL?"
+    found = content(ask("castle_search", query=query, mode="fast"))
+    assert found["query_sanitized"] is True
+    assert found["sanitizer"] == {
+        "method": "question_extraction",
+        "original_length": len(query),
+        "clean_length": 27,
+        "clean_query": "When did we choose GraphQL?",
+    }
+    plain = content(ask("castle_search", query="When did we choose GraphQL?", mode="fast"))
+    assert "sanitizer" not in plain
+    assert plain["hits"] == found["hits"]
+
+
+def test_a_search_says_what_did_not_run_and_goes_on(ask: Ask) -> None:
+    first = content(ask("castle_search", query="the", mode="standard", limit=1))
+    assert {line.partition(" ")[0] for line in first["skipped"]} >= {"judge", "soar"}
+    second = content(ask("castle_search", query="the", mode="standard", limit=1, cursor=first["next_cursor"]))
+    assert second["ranked"] == first["ranked"]
+    assert second["hits"][0]["id"] != first["hits"][0]["id"]
+
+
 def test_a_search_is_limited_by_what_is_given(ask: Ask) -> None:
     assert content(ask("castle_search", query="the", wing="nowhere"))["total"] == 0
     hits = content(ask("castle_search", query="workers", room="documentation", wing="garden_shop"))["hits"]
