@@ -67,3 +67,44 @@ def checked(vectors: NDArray[np.float32], identity: EmbedderIdentity) -> NDArray
     if (np.abs(norms - 1) > _NORM_TOLERANCE).any():
         raise refuse("a vector whose length is not 1")
     return vectors
+
+
+class CrossEncoder(Protocol):
+    """Scores texts against a query.
+
+    ``identity`` changes whenever scores would. A best score below ``confident`` says that nothing matches; it
+    is 0 where that was not measured. ``blend`` is how much the fused score counts beside it, as
+    ``castle.search.rerank`` explains. ``reason`` says why it is not the one that was asked for, if so.
+    """
+
+    @property
+    def identity(self) -> str:
+        """Say which scores these are."""
+
+    @property
+    def confident(self) -> float:
+        """Return the least score of a match."""
+
+    @property
+    def blend(self) -> float:
+        """Return how much the fused score counts, 0 for not at all."""
+
+    @property
+    def reason(self) -> str:
+        """Return what went wrong while loading, in words for the user, or nothing."""
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a relevance in [0, 1] for each text, shape (len(texts),); raises ModelError."""
+
+
+def checked_scores(scores: NDArray[np.float32], count: int, identity: str) -> NDArray[np.float32]:
+    """Return the scores as they are, or raise ModelError unless they are ``count`` numbers in [0, 1]."""
+    import numpy as np
+
+    if scores.shape != (count,):
+        raise ModelError(
+            f"cross-encoder {identity} returned scores of shape {scores.shape} for {count} texts"
+        )
+    if not (np.isfinite(scores).all() and (scores >= 0).all() and (scores <= 1).all()):
+        raise ModelError(f"cross-encoder {identity} returned a score outside [0, 1]")
+    return scores

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from castle.models.sentence_reranker import BATCH
+BATCH = 32
+_BGE = re.compile(r"bge-reranker(?!.*(gemma|minicpm|layerwise))", re.IGNORECASE)
 
 
 def flag_scorer(path: Path, device: str) -> Callable[[list[tuple[str, str]]], Sequence[float]]:
@@ -32,3 +34,8 @@ def flag_scorer(path: Path, device: str) -> Callable[[list[tuple[str, str]]], Se
         return scores
 
     return scorer
+
+
+def is_bge(name: str) -> bool:
+    """Say whether FlagEmbedding's cross-encoder for encoder-only models reads this model."""
+    return _BGE.search(name.rstrip("/\\")) is not None

@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from castle.errors import ModelError
 from castle.models import hub
-from castle.models.base import Embedder
+from castle.models.base import CrossEncoder, Embedder
 from castle.models.token_cache import TokenCache
 
 if TYPE_CHECKING:
@@ -24,36 +24,7 @@ if TYPE_CHECKING:
 
 OFF = "off"
 _NAMES = ("builtin", "fake", OFF)
-_BGE = re.compile(r"bge-reranker(?!.*(gemma|minicpm|layerwise))", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
-
-
-class CrossEncoder(Protocol):
-    """Scores texts against a query.
-
-    ``identity`` changes whenever scores would. A best score below ``confident`` says that nothing matches; it
-    is 0 where that was not measured. ``blend`` is how much the fused score counts beside it, as
-    ``castle.search.rerank`` explains. ``reason`` says why it is not the one that was asked for, if so.
-    """
-
-    @property
-    def identity(self) -> str:
-        """Say which scores these are."""
-
-    @property
-    def confident(self) -> float:
-        """Return the least score of a match."""
-
-    @property
-    def blend(self) -> float:
-        """Return how much the fused score counts, 0 for not at all."""
-
-    @property
-    def reason(self) -> str:
-        """Return what went wrong while loading, in words for the user, or nothing."""
-
-    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a relevance in [0, 1] for each text, shape (len(texts),); raises ModelError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +77,6 @@ def load_cross_encoder(
     from castle.models.sentence_reranker import load
 
     return load(name, device, cpu_name or name)
-
-
-def is_bge(name: str) -> bool:
-    """Say whether FlagEmbedding's cross-encoder for encoder-only models reads this model."""
-    return _BGE.search(name.rstrip("/\\")) is not None
-
-
-def checked_scores(scores: NDArray[np.float32], count: int, identity: str) -> NDArray[np.float32]:
-    """Return the scores as they are, or raise ModelError unless they are ``count`` numbers in [0, 1]."""
-    import numpy as np
-
-    if scores.shape != (count,):
-        raise ModelError(
-            f"cross-encoder {identity} returned scores of shape {scores.shape} for {count} texts"
-        )
-    if not (np.isfinite(scores).all() and (scores >= 0).all() and (scores <= 1).all()):
-        raise ModelError(f"cross-encoder {identity} returned a score outside [0, 1]")
-    return scores
 
 
 def _late_interaction(embedder: Embedder | None, cache: TokenCache | None) -> CrossEncoder:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castle.errors import ModelError
+from castle.models.base import CrossEncoder, checked_scores
+from castle.models.flag_reranker import BATCH, flag_scorer, is_bge
 from castle.models.hub import locate
-from castle.models.rerankers import CrossEncoder, checked_scores, is_bge
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BATCH = 32
 
 Scorer = Callable[[list[tuple[str, str]]], Sequence[float]]
 """Scores pairs of query and text, at least one and at most BATCH, in [0, 1]."""
@@ -85,8 +85,6 @@ def _load(name: str, device: str, reason: str = "") -> CrossEncoder:
     logging.disable_progress_bar()
     try:
         if is_bge(name):
-            from castle.models.flag_reranker import flag_scorer
-
             scorer = flag_scorer(path, device)
         else:
             scorer = _sentence_scorer(path, device)

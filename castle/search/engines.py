@@ -12,7 +12,7 @@ from castle.store.palace import Palace
 
 if TYPE_CHECKING:
     from castle.llm.base import Provider
-    from castle.models.rerankers import CrossEncoder
+    from castle.models.base import CrossEncoder
     from castle.search.soar_engine import SoarEngine
 
 

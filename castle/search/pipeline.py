@@ -290,9 +290,9 @@ def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
         if behind(palace, palace.vectors):
             _ = palace.embedder
             catch_up_vectors(palace, deadline=time.monotonic() + seconds)
-        late = missing(palace, palace.vectors)
-        if late:
-            run.degraded.append(f"drawers with no vector yet, found by words only: {late}")
+            late = missing(palace, palace.vectors)
+            if late:
+                run.degraded.append(f"drawers with no vector yet, found by words only: {late}")
         return []
 
     run.stage("catch-up", work)

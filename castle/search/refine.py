@@ -18,7 +18,7 @@ from castle.text.sanitize import served_query
 
 if TYPE_CHECKING:
     from castle.llm.base import Provider
-    from castle.models.rerankers import CrossEncoder
+    from castle.models.base import CrossEncoder
     from castle.search.soar import SoarEngine
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from castle.models.rerankers import CrossEncoder, checked_scores
+from castle.models.base import CrossEncoder, checked_scores
 from castle.search.candidates import Candidate, ranked
 
 STAGE = "cross-encoder"

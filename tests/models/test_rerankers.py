@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from castle.errors import ModelError
 from castle.models import sentence_reranker
+from castle.models.base import checked_scores
 from castle.models.builtin import BuiltinEmbedder
 from castle.models.fake import FakeEmbedder
-from castle.models.rerankers import (
-    FakeCrossEncoder,
-    checked_scores,
-    cross_encoder_names,
-    is_bge,
-    load_cross_encoder,
-)
+from castle.models.flag_reranker import is_bge
+from castle.models.rerankers import FakeCrossEncoder, cross_encoder_names, load_cross_encoder
 
 
 def test_the_built_in_one_reads_with_the_embedder_that_is_there(builtin: BuiltinEmbedder) -> None:

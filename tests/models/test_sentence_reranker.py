@@ -14,7 +14,8 @@ import pytest
 
 from castle.errors import ModelError
 from castle.models import sentence, sentence_reranker
-from castle.models.rerankers import CrossEncoder, load_cross_encoder
+from castle.models.base import CrossEncoder
+from castle.models.rerankers import load_cross_encoder
 
 pytest.importorskip("sentence_transformers")
 
