@@ -52,11 +52,16 @@ def _terminable() -> Iterator[list[int]]:
 
 
 def _run(arguments: list[str], debug: bool) -> int:
+    import logging
+
     import typer.exceptions
     import typer.main
 
     from castle.cli.app import app
     from castle.errors import CastleError, UsageError
+
+    # What stages have to say is in their answer; a log of it would say it twice.
+    logging.getLogger("castle").addHandler(logging.NullHandler())
 
     try:
         if "--palace=" in arguments or ("--palace", "") in zip(arguments, arguments[1:], strict=False):

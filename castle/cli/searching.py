@@ -43,6 +43,9 @@ InfoWeight = Annotated[
 ]
 
 
+_ALWAYS = ("catch-up", "recency")
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command()(search)
@@ -164,10 +167,10 @@ def _say_hits(result: SearchResult, explain: bool) -> None:
         say()
         say(indented(hit.text))
         say()
-    _say_end(result)
+    _say_end(result, explain)
 
 
-def _say_end(result: SearchResult) -> None:
+def _say_end(result: SearchResult, explain: bool) -> None:
     if not result.hits:
         note("nothing found")
     elif not result.confident:
@@ -175,22 +178,26 @@ def _say_end(result: SearchResult) -> None:
     status = result.judge_status
     if status is not None and status.reordered:
         note(f"JUDGE: reordered {status.n} hits ({status.model}, {status.elapsed_s:.1f} s)")
-    note(stages_line(result))
+    note(stages_line(result, explain))
     if result.cursor is not None:
         note(f"{len(result.hits)} of {result.ranked:,}; the next page: --cursor {result.cursor}")
     for reason in result.degraded:
         note(f"degraded: {reason}")
 
 
-def stages_line(result: SearchResult) -> str:
-    """Return one line that says which stages ran, how long each took, and why the others did not."""
-    ran = [f"{r.name} {1000 * r.seconds:.0f}" for r in result.stages if r.status == "ran"]
+def stages_line(result: SearchResult, explain: bool = False) -> str:
+    """Return one line that says what ran, in what time, and what did not and why."""
+    ran = [r for r in result.stages if r.status == "ran"]
+    if explain:
+        took = ", ms: " + " · ".join(f"{r.name} {1000 * r.seconds:.0f}" for r in ran)
+    else:
+        took = f": {', '.join(r.name for r in ran if r.name not in _ALWAYS)}"
     skipped: dict[str, list[str]] = {}
     for report in result.stages:
         if report.status != "ran":
             skipped.setdefault(report.status.removeprefix("skipped: "), []).append(report.name)
-    left_out = "".join(f"; {', '.join(names)} skipped: {reason}" for reason, names in skipped.items())
-    return f"mode {result.mode}, ms: {' · '.join(ran)}{left_out}"
+    left_out = "".join(f"; without {', '.join(names)} ({reason})" for reason, names in skipped.items())
+    return f"mode {result.mode}{took}{left_out}"
 
 
 def _headline(number: int, hit: Hit) -> str:
@@ -243,7 +250,7 @@ def _say_why(found: Why) -> None:
         say()
         _say_way(hit)
         say()
-    _say_end(found.result)
+    _say_end(found.result, explain=True)
 
 
 def _unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | None) -> str:

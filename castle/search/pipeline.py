@@ -111,7 +111,7 @@ def rank(
 ) -> Ranking:
     """Rank everything that is found; the first ``needed`` have been through every stage."""
     run = Run()
-    prepare(options, engines)
+    prepare(palace, options, engines)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
     question = ask_palace(palace, query, page.now)
     hidden = recall.quoted_scope(query, scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from castle.search.candidates import Candidate
 from castle.search.options import MODES, Options
 from castle.search.question import Question
 from castle.search.run import Run, StageUnavailable, model_time
+from castle.store.palace import Palace
 from castle.store.reading import served
 from castle.text.sanitize import served_query
 
@@ -35,8 +37,15 @@ class Engines:
     judge_is_named: bool = False
 
 
-def prepare(options: Options, engines: Engines) -> None:
-    """Let what takes a while to start do so beside recall; what cannot will say so in its stage."""
+def prepare(palace: Palace, options: Options, engines: Engines) -> None:
+    """Let what takes a while to start do so beside the rest; what cannot will say so in its stage."""
+
+    def load() -> None:
+        with suppress(CastleError):
+            _ = palace.embedder
+
+    if not palace.embedder_loaded:
+        threading.Thread(target=load, name="castle-load").start()
     if engines.soar is not None and "soar" in MODES[options.mode]:
         with suppress(CastleError):
             engines.soar().prepare()

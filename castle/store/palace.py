@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import threading
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -52,6 +53,8 @@ class Palace:
         self.ledger = Ledger(root, create=create, clock=clock)
         self._wanted = embedder
         self._device = device
+        self._embedder: Embedder | None = None
+        self._loading = threading.Lock()
         if create:
             self._record_embedder(describe_embedder(embedder or DEFAULT_EMBEDDER))
 
@@ -93,19 +96,22 @@ class Palace:
 
         return Vectors(self.root / "drawers.lance", self.identity)
 
-    @cached_property
+    @property
     def embedder(self) -> Embedder:
-        """The palace's embedder, loaded at first use.
+        """The palace's embedder, loaded at first use, by whichever thread comes first.
 
         Raises EmbedderIdentityMismatchError when another one was asked for or the installed one has changed.
         """
-        self.check_embedder()
-        return load_embedder(self._wanted or self.identity.name, self._device)
+        with self._loading:
+            if self._embedder is None:
+                self.check_embedder()
+                self._embedder = load_embedder(self._wanted or self.identity.name, self._device)
+            return self._embedder
 
     @property
     def embedder_loaded(self) -> bool:
         """Whether using the embedder costs no loading."""
-        return "embedder" in self.__dict__
+        return self._embedder is not None
 
     def check_embedder(self) -> None:
         """Raise EmbedderIdentityMismatchError unless the palace's embedder is the one to be used."""

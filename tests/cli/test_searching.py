@@ -35,7 +35,9 @@ def ask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 def test_an_answer_says_what_ran_and_what_did_not(ask: Ask) -> None:
     out, err = ask("search", "graphql", "--mode", "standard")
     assert "GraphQL" in out
-    assert re.search(r"mode standard, ms: .*cross-encoder \d+ · quality \d+; judge, soar skipped", err)
+    assert re.search(
+        r"mode standard: .*fusion, cross-encoder, quality; without judge, soar \(mode standard\)", err
+    )
 
 
 def test_modes_are_named(ask: Ask) -> None:
