@@ -185,7 +185,7 @@ class SearchResult:
     ``behind`` counts drawers that could not be considered at all; ``degraded`` lists every guarantee that was
     not in force, in words for the user. ``confident`` is false when no hit is likely to answer the query.
     ``ranked`` counts what was found in all, in the unit ``by``; ``cursor`` asks for the next page, None when
-    there is none.
+    there is none. ``read_as`` says which names and times the question was understood to hold.
     """
 
     query: str
@@ -199,6 +199,7 @@ class SearchResult:
     ranked: int = 0
     cursor: str | None = None
     judge_status: JudgeStatus | None = None
+    read_as: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ def _say_end(result: SearchResult, explain: bool) -> None:
     status = result.judge_status
     if status is not None and status.reordered:
         note(f"JUDGE: reordered {status.n} hits ({status.model}, {status.elapsed_s:.1f} s)")
+    if explain and result.read_as:
+        note(f"read as {'; '.join(result.read_as)}")
     note(stages_line(result, explain))
     if result.cursor is not None:
         note(f"{len(result.hits)} of {result.ranked:,}; the next page: --cursor {result.cursor}")

@@ -6,6 +6,7 @@ scores that were brought to [0, 1] within each list.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,12 @@ SHARES = "graph"
 STEEPNESS: Mapping[str, float] = {"lexical": 2.0}
 """What a list's weight is multiplied by where scores are fused, measured beside 1 and 3: BM25 tells the best
 from the second best more surely than cosines do."""
+EVIDENCE = 4.0
+"""How much a signal of weight 1 that is missing counts against a relevance, in logarithms of odds."""
+
+_SUREST = 1.0 - 1e-9
+
+Signals = Mapping[str, Mapping[str, float]]
 Lists = Mapping[str, Sequence[Candidate]]
 
 
@@ -53,7 +60,7 @@ def calibrated_scores(lists: Lists, weights: Mapping[str, float]) -> list[Candid
 
 
 def with_signals(
-    fused: Sequence[Candidate], signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]
+    fused: Sequence[Candidate], signals: Signals, weights: Mapping[str, float]
 ) -> list[Candidate]:
     """Add signals, scores in [0, 1] by id, to a ranking: the weighted mean with its scores, which weigh 1.
 
@@ -76,6 +83,22 @@ def with_signals(
         stages = {name: StageScore(ranks[name][candidate.id], value) for name, value in held.items()}
         added.append(replace(candidate, score=score, stages={**candidate.stages, **stages}))
     return sorted(added, key=lambda candidate: -candidate.score)
+
+
+def favoured(read: Sequence[Candidate], signals: Signals, weights: Mapping[str, float]) -> list[Candidate]:
+    """Let signals weigh in on relevances in [0, 1] as evidence: each multiplies the odds.
+
+    odds = p / (1 - p) · exp(EVIDENCE · sum of weight · (signal - 1)): what all signals speak for keeps its
+    relevance, the rest loses. So what is irrelevant stays so, however timely it is.
+    """
+    spoken = [(weights.get(name, 0.0), scores) for name, scores in signals.items() if scores]
+    changed = []
+    for candidate in read:
+        against = sum(weight * (1.0 - scores.get(candidate.id, 0.0)) for weight, scores in spoken)
+        odds = math.exp(-EVIDENCE * against)
+        p = min(candidate.score, _SUREST)
+        changed.append(replace(candidate, score=p * odds / (1.0 - p + p * odds) if p > 0 else p))
+    return sorted(changed, key=lambda candidate: -candidate.score)
 
 
 def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidate]:

@@ -22,7 +22,10 @@ MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
 )
 """What each mode runs after recall, fusion and the cross-encoder, in this order."""
 
-SIGNAL_WEIGHTS: Mapping[str, float] = MappingProxyType({"names": 0.3, "times": 0.5, "phrases": 0.3})
+WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {"dense": 1.0, "lexical": 1.0, "graph": 0.5, "names": 0.3, "times": 0.5, "phrases": 0.3}
+)
+"""Of the lists that recall brings, and of what a question asks for beside its words."""
 
 STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.1, "soar": 0.1, "quality": 0.1})
 """The exponents that bound the factors of the priors; 1 would be their full strength."""
@@ -52,7 +55,7 @@ class Options:
     now: int | None = None
     fusion: Fusion = "scores"
     k_rrf: float = 60.0
-    weights: Mapping[str, float] = field(default_factory=lambda: {"dense": 1.0, "lexical": 1.0, "graph": 0.5})
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
     graph_top_n: int = 50
     catch_up_ms: int = 200
     recency_max_boost: float = 1.5

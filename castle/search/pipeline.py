@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from castle.errors import CastleError
@@ -96,6 +97,7 @@ def found(
         ranked=len(units),
         cursor=replace(page, offset=end).encode() if end < len(units) else None,
         judge_status=ranking.judge_status,
+        read_as=ranking.question.read_as,
     )
     return ranking, result
 
@@ -111,7 +113,8 @@ def rank(
 ) -> Ranking:
     """Rank everything that is found; the first ``needed`` have been through every stage."""
     run = Run()
-    prepare(palace, options, engines)
+    prepare(options, engines)
+    _open(palace, run)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
     question = ask_palace(palace, query, page.now)
     hidden = recall.quoted_scope(query, scope)
@@ -119,9 +122,10 @@ def rank(
     lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after)
     drawers = _load(palace, lists, scopes)
     lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
-    fused = run.stage("fusion", lambda: _fuse(lists, question, drawers, options))
+    spoken: dict[str, dict[str, float]] = {}
+    fused = run.stage("fusion", lambda: _fuse(lists, question, drawers, options, spoken))
     fused = _weigh(palace, run, fused, drawers, options)
-    refiner = Refiner(question, drawers, options, engines, run, palace.salt)
+    refiner = Refiner(question, drawers, options, engines, run, spoken, palace.salt)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
     return Ranking(
@@ -221,12 +225,15 @@ def _fuse(
     question: Question,
     drawers: Mapping[str, Drawer],
     options: Options,
+    spoken: dict[str, dict[str, float]],
 ) -> list[Candidate]:
+    """Fuse the lists and the signals of the question, which are put into ``spoken`` for later stages."""
+    spoken.update(signals(question, drawers))
     if options.fusion == "rrf":
         fused = reciprocal_ranks(lists, options.weights, options.k_rrf)
     else:
         fused = calibrated_scores(lists, options.weights)
-    return ranked(with_signals(fused, signals(question, drawers), options.weights), "fusion")
+    return ranked(with_signals(fused, spoken, options.weights), "fusion")
 
 
 def _weigh(
@@ -280,6 +287,26 @@ def _without_copies(candidates: Sequence[Candidate]) -> list[Candidate]:
     for candidate in candidates:
         best.setdefault(candidate.sha256, candidate)
     return list(best.values())
+
+
+def _open(palace: Palace, run: Run) -> None:
+    """Load what the first search of a process needs, one after the other.
+
+    Libraries that are imported in several threads at once get in each other's way. What cannot be opened is
+    reported by the stage that needs it.
+    """
+    if palace.opened:
+        return
+
+    def work() -> list[Candidate]:
+        for needed in ("lexicon", "vectors", "embedder"):
+            with suppress(CastleError):
+                opened = getattr(palace, needed)
+                if needed != "embedder":
+                    opened.watermark()
+        return []
+
+    run.stage("opening", work)
 
 
 def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:

@@ -30,7 +30,7 @@ def recency(
 ) -> list[Candidate]:
     """Multiply each score by its recency factor raised to ``strength``; times are in microseconds.
 
-    A drawer without a time keeps its score. Scores stay at or below the largest that came in.
+    A drawer without a time keeps its score. Scores stay at or below 1.
     """
     factors = {
         c.id: recency_factor((now - authored[c.id]) / _DAY, max_boost, tau_days) ** strength
@@ -41,11 +41,14 @@ def recency(
 
 
 def boosted(candidates: Sequence[Candidate], factors: Mapping[str, float], name: str) -> list[Candidate]:
-    """Multiply scores by factors, note them under ``name``, and rank; a missing factor is 1."""
+    """Multiply scores by factors, note them under ``name``, and rank; a missing factor is 1.
+
+    Scores are capped at 1 after they were ranked, so that those beyond it keep their order.
+    """
     changed = [
         replace(c, score=c.score * factors[c.id], boosts={**c.boosts, name: factors[c.id]})
         if c.id in factors
         else c
         for c in candidates
     ]
-    return ranked(changed, name)
+    return [c if c.score <= 1.0 else replace(c, score=1.0) for c in ranked(changed, name)]

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from castle.clock import to_iso
 from castle.search.names import Named, named_in
 from castle.store.palace import Palace
-from castle.text.when import Interval, intervals
+from castle.text.when import BEGINNING, ENDLESS, Interval, intervals
 from castle.text.words import phrases, words
+
+_SAYING = frozenset(
+    (
+        "a about an and any anything are at did do does done for from had happen happened has have i in is "
+        "it me my of on our said say spoke talk talked discuss discussed tell that the there to us was we "
+        "were what when which who wrote write you your new work worked"
+    ).split()
+)
 
 Entities = Callable[[str], Sequence[Named]]
 """Finds the entities that a text names; ``functools.partial(named_in, cx)`` asks a ledger."""
@@ -18,28 +27,56 @@ Entities = Callable[[str], Sequence[Named]]
 class Question:
     """A query and what it asks for beside its words; ``now`` in microseconds is what its times refer to.
 
-    ``text`` is what an embedder and a cross-encoder are given. ``phrases`` stood in quotation marks.
+    ``text`` is what an embedder is given, ``subject`` what a cross-encoder is: the text without its times,
+    which no word of an answer need hold; it may be empty. ``phrases`` stood in quotation marks.
     """
 
     query: str
     now: int
     text: str
+    subject: str
     phrases: tuple[str, ...] = ()
     names: tuple[Named, ...] = ()
     times: tuple[Interval, ...] = ()
+
+    @property
+    def read_as(self) -> tuple[str, ...]:
+        """Return the names and times that were understood, in words."""
+        surest = {time.phrase: time for time in reversed(self.times) if time.weight == 1.0}
+        return (
+            *(f"{name.phrase}: a name" for name in self.names),
+            *(f"{time.phrase}: {_bound(time.start)} to {_bound(time.end)}" for time in surest.values()),
+        )
+
+    @property
+    def vague(self) -> bool:
+        """Whether the subject says hardly more than that something was said or done."""
+        return not (set(words(self.subject)) - _SAYING)
 
 
 def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:
     """Understand a query; any text will do, and one without names, phrases or times has none."""
     text = " ".join("".join(char if char.isprintable() else " " for char in query).split())
+    times = tuple(intervals(query, now))
     return Question(
         query,
         now,
         text or query,
+        _without(text or query, [time.phrase for time in times]),
         tuple(dict.fromkeys(phrase for phrase in phrases(query) if words(phrase))),
         tuple(entities(query)),
-        tuple(intervals(query, now)),
+        times,
     )
+
+
+def _bound(moment: int) -> str:
+    return "…" if moment in (BEGINNING, ENDLESS) else to_iso(moment)[:16]
+
+
+def _without(text: str, phrases: Sequence[str]) -> str:
+    for phrase in phrases:
+        text = text.replace(" ".join(phrase.split()), " ", 1)
+    return " ".join(text.split())
 
 
 def ask_palace(palace: Palace, query: str, now: int) -> Question:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from castle.clock import to_iso
 from castle.errors import CastleError, UnreadableError
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate
+from castle.search.fusion import favoured
 from castle.search.options import MODES, Options
 from castle.search.question import Question
 from castle.search.run import Run, StageUnavailable, model_time
-from castle.store.palace import Palace
 from castle.store.reading import served
 from castle.text.sanitize import served_query
+from castle.text.served import mask_secrets
+from castle.text.words import words
 
 if TYPE_CHECKING:
     from castle.llm.base import Provider
     from castle.models.base import CrossEncoder
     from castle.search.soar import SoarEngine
+
+
+FAIR_SHARE = 0.4
+"""Of the words of a question; below it nothing is taken for an answer where no model reads."""
+TIMELY = 0.5
+"""The fit from which a drawer counts as being of the time that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +45,8 @@ class Engines:
     judge_is_named: bool = False
 
 
-def prepare(palace: Palace, options: Options, engines: Engines) -> None:
+def prepare(options: Options, engines: Engines) -> None:
     """Let what takes a while to start do so beside the rest; what cannot will say so in its stage."""
-
-    def load() -> None:
-        with suppress(CastleError):
-            _ = palace.embedder
-
-    if not palace.embedder_loaded:
-        threading.Thread(target=load, name="castle-load").start()
     if engines.soar is not None and "soar" in MODES[options.mode]:
         with suppress(CastleError):
             engines.soar().prepare()
@@ -61,6 +62,7 @@ class Refiner:
         options: Options,
         engines: Engines,
         run: Run,
+        spoken: Mapping[str, Mapping[str, float]],
         salt: bytes = b"",
     ) -> None:
         self.confident = True
@@ -71,6 +73,7 @@ class Refiner:
         self._engines = engines
         self._run = run
         self._now = question.now
+        self._spoken = spoken
         self._salt = salt
         self._first = True
 
@@ -120,11 +123,22 @@ class Refiner:
         if encoder.reason and self._first:
             self._run.degraded.append(f"cross-encoder: {encoder.reason}")
         texts = {id_: self._with_context(id_, text) for id_, text in self._texts(given).items()}
-        with model_time(), _as_unavailable():
-            ranked = rerank(self._question.text, given, texts, encoder, len(given))
+        subject = self._question.subject or self._question.text
+        try:
+            with model_time():
+                ranked = rerank(subject, given, texts, encoder, len(given))
+        except UnreadableError as error:
+            if self._first:
+                self.confident = _shares(self._question.query, given)
+            raise StageUnavailable(str(error)) from error
         if self._first:
-            self.confident = confident(ranked, encoder)
-        return ranked
+            self.confident = confident(ranked, encoder) or self._timely(given)
+        return favoured(ranked, self._spoken, self._options.weights)
+
+    def _timely(self, given: Sequence[Candidate]) -> bool:
+        """Whether a question asks for a time and for little else, and something is from that time."""
+        fits = self._spoken.get("times", {})
+        return self._question.vague and any(fits.get(c.id, 0.0) >= TIMELY for c in given)
 
     def _judge(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
         from castle.llm.base import LlmError
@@ -140,9 +154,9 @@ class Refiner:
             raise LlmError(reason) if self._engines.judge_is_named else StageUnavailable(reason)
         with model_time():
             ordered, status = judge(
-                served_query(self._question.query, self._salt),
+                self._asked(),
                 given,
-                self._texts(given),
+                {candidate.id: self._told(candidate.id) for candidate in given},
                 provider,
                 self._options.judge_top_n,
             )
@@ -183,6 +197,20 @@ class Refiner:
             self._run.degraded.append,
         )
 
+    def _asked(self) -> str:
+        """Return the question as a language model is given it, with its day where it speaks of times."""
+        asked = served_query(self._question.query, self._salt)
+        return f"{asked} (asked on {to_iso(self._now)[:10]})" if self._question.times else asked
+
+    def _told(self, id_: str) -> str:
+        """Return a text with who said it and on what day."""
+        drawer = self._drawers[id_]
+        who = mask_secrets(drawer.speaker or drawer.role, self._salt)
+        about = [
+            part for part in (to_iso(drawer.authored_at)[:10] if drawer.authored_at else "", who) if part
+        ]
+        return f"({', '.join(about)}) {served(drawer)}" if about else served(drawer)
+
     def _with_context(self, id_: str, text: str) -> str:
         """Return a text with what it stands under, as embedders are given it."""
         context = self._drawers[id_].context
@@ -192,12 +220,10 @@ class Refiner:
         return {candidate.id: served(self._drawers[candidate.id]) for candidate in given}
 
 
-@contextmanager
-def _as_unavailable() -> Iterator[None]:
-    try:
-        yield
-    except UnreadableError as error:
-        raise StageUnavailable(str(error)) from error
+def _shares(query: str, given: Sequence[Candidate]) -> bool:
+    """Whether one of the candidates has a fair share of the words of a query that no model could read."""
+    asked = set(words(query))
+    return any(len(asked.intersection(c.matched)) >= FAIR_SHARE * len(asked) for c in given)
 
 
 def _below(ranked: Sequence[Candidate], done: Sequence[Candidate]) -> list[Candidate]:

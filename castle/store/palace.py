@@ -109,6 +109,11 @@ class Palace:
             return self._embedder
 
     @property
+    def opened(self) -> bool:
+        """Whether both projections have been used."""
+        return {"lexicon", "vectors"} <= self.__dict__.keys()
+
+    @property
     def embedder_loaded(self) -> bool:
         """Whether using the embedder costs no loading."""
         return self._embedder is not None

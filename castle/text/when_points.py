@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from castle.text import periods
@@ -16,6 +16,8 @@ _BEFORE_YEAR = tuple("in of since until by before after between and to from earl
 _BEFORE_MONTH = tuple("in since until before after between early mid late last next".split())
 _BEFORE_SEASON = ("last", "next", "this")
 _THIRDS = {"early": 0, "mid": 1, "late": 2}
+_BEFORE_DAY = ("on", "since", "until", "before", "after", "by", "from", "to", "of")
+_UNLED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,11 @@ class Points:
         elif not bare:
             back = self._today.weekday() - number
         after += self.is_(after, "last_after", "next_after")
-        return Part(after, (periods.one_day(self._today - timedelta(days=back)),))
+        day = periods.one_day(self._today - timedelta(days=back))
+        # "Sunday mass" is on any Sunday.
+        if bare and after == name + 1 < len(self.tokens) and not self.led_by(at, *_BEFORE_DAY):
+            day = replace(day, weight=_UNLED)
+        return Part(after, (day,))
 
     def _named_day(self, at: int) -> Part | None:
         offset = self._value(at, "day")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from castle.search.candidates import Candidate
-from castle.search.fusion import STEEPNESS, calibrated_scores, reciprocal_ranks, with_signals
+from castle.search.fusion import (
+    EVIDENCE,
+    STEEPNESS,
+    calibrated_scores,
+    favoured,
+    reciprocal_ranks,
+    with_signals,
+)
 
 
 def ranked(*pairs: tuple[str, float]) -> list[Candidate]:
@@ -67,6 +75,25 @@ def test_signals_by_hand() -> None:
     assert [c.id for c in found] == ["b", "a", "c"]
     assert [c.score for c in found] == pytest.approx([(0.75 + 0.3 + 0.1) / 1.5, 1 / 1.5, 0.2 / 1.5])
     assert (found[0].stages["times"].rank, found[0].stages["times"].score) == (2, 0.5)
+
+
+def test_signals_are_evidence_on_relevances() -> None:
+    read = ranked(("a", 0.8), ("b", 0.5), ("c", 0.0))
+    found = favoured(read, {"times": {"b": 1.0}}, {"times": 0.5})
+    against = math.exp(-EVIDENCE * 0.5)
+    assert {c.id: c.score for c in found} == pytest.approx(
+        {"a": 4 * against / (1 + 4 * against), "b": 0.5, "c": 0.0}
+    )
+    assert [c.id for c in found] == ["b", "a", "c"]
+    assert favoured(read, {}, {"times": 0.5}) == read
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0, 1000))
+def test_evidence_keeps_relevances_between_nothing_and_themselves(scores: list[float], weight: float) -> None:
+    read = ranked(*((f"{n}", score) for n, score in enumerate(scores)))
+    before = {c.id: c.score for c in read}
+    for candidate in favoured(read, {"times": {"0": 1.0, "1": 0.5}}, {"times": weight}):
+        assert 0.0 <= candidate.score <= before[candidate.id] + 1e-9
 
 
 def test_signals_without_weight_change_nothing() -> None:

@@ -26,7 +26,7 @@ def test_what_was_written_of_late_moves_up_as_far_as_its_strength() -> None:
     authored = {"old": NOW - 1000 * DAY, "new": NOW}
     full = recency(given_, authored, NOW, max_boost=1.5, tau_days=90, strength=1.0)
     assert [c.id for c in full] == ["new", "old"]
-    assert [c.score for c in full] == pytest.approx([1.2, 0.9], abs=1e-3)
+    assert [c.score for c in full] == pytest.approx([1.0, 0.9], abs=1e-3)
     assert full[0].boosts == {"recency": 1.5}
     weak = recency(given_, authored, NOW, max_boost=1.5, tau_days=90, strength=0.1)
     assert [c.id for c in weak] == ["old", "new"]

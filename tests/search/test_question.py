@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,9 +23,28 @@ def test_a_question_is_understood(palace: Palace) -> None:
     assert question.now == NOW
 
 
+@pytest.mark.parametrize(
+    ("query", "subject", "vague"),
+    [
+        ("what did we talk about last Tuesday", "what did we talk about", True),
+        ("the bakery in October 2024", "the bakery in", False),
+        ("yesterday", "", True),
+        ("which ferry sails", "which ferry sails", False),
+    ],
+)
+def test_the_subject_is_what_is_left_without_times(query: str, subject: str, vague: bool) -> None:
+    question = ask(query, NOW)
+    assert (question.subject, question.vague) == (subject, vague)
+
+
+def test_how_a_question_was_read_is_told() -> None:
+    assert ask("before 2 May 2023", NOW).read_as == ("before 2 May 2023: … to 2023-05-02T00:00",)
+    assert ask("nothing of the kind", NOW).read_as == ()
+
+
 def test_without_names_phrases_and_times(palace: Palace) -> None:
     assert ask_palace(palace, "how does it work", NOW) == Question(
-        "how does it work", NOW, "how does it work"
+        "how does it work", NOW, "how does it work", "how does it work"
     )
 
 

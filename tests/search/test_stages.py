@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from castle.errors import CastleError, ModelError, UsageError
+from castle.errors import CastleError, ModelError, UnreadableError, UsageError
 from castle.llm.base import LlmError
 from castle.models.rerankers import FakeCrossEncoder
 from castle.records import Scope, SearchResult
@@ -236,6 +236,51 @@ def test_the_score_of_a_unit_grows_with_each_of_its_drawers() -> None:
     assert unit_score([0.6, 0.5]) == pytest.approx(1 - 0.4 * 0.75)
     assert unit_score([0.6, 0.5, 0.4]) == pytest.approx(1 - 0.4 * 0.75 * 0.9)
     assert unit_score([]) == 0.0
+
+
+def test_the_judge_learns_who_spoke_and_when_and_no_secret(palace: Palace) -> None:
+    day = 86_400_000_000
+    key = "ghp_" + "a1B2" * 9
+    file(palace.ledger, ["the ferry sails", "the ferry waits"], authored_at=19_000 * day)
+    judge = Judge()
+    ask(
+        palace,
+        f"the ferry on 8 January 2022 {key}",
+        with_=engines(judge),
+        options=replace(USUAL, now=20_000 * day),
+    )
+    (prompt,) = judge.asked
+    assert "(2022-01-08) the ferry sails" in prompt
+    assert "(asked on 2024-10-04)" in prompt.splitlines()[0]
+    assert key not in prompt
+
+
+@dataclass(frozen=True)
+class Latin(FakeCrossEncoder):
+    """A cross-encoder that reads nothing else."""
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise UnreadableError("it reads no script but the Latin")
+
+
+def test_what_no_model_reads_is_judged_by_its_words(palace: Palace) -> None:
+    file(palace.ledger, ["我们决定在五月进行数据库迁移", "the harbour is closed"])
+    blind = Engines(lambda: Latin(), None, None)
+    found = ask(palace, "数据库迁移", with_=blind)
+    assert (found.hits[0].text[:2], found.confident) == ("我们", True)
+    assert status(found)["cross-encoder"] == "skipped: it reads no script but the Latin"
+    assert found.degraded == ()
+    assert not ask(palace, "今天天气怎么样", with_=blind).confident
+
+
+def test_a_time_that_was_asked_for_outweighs_a_word(palace: Palace) -> None:
+    day = 86_400_000_000
+    file(palace.ledger, ["the lighthouse, we talked about it"], path="a.md", authored_at=19_000 * day)
+    file(palace.ledger, ["what we talk of is the town"], path="b.md", authored_at=18_000 * day)
+    result = ask(palace, "what did we talk about on 8 January 2022", options=replace(USUAL, now=20_000 * day))
+    assert result.hits[0].source == "file:a.md"
+    assert result.confident
+    assert result.read_as == ("8 January 2022: 2022-01-08T00:00 to 2022-01-09T00:00",)
 
 
 def test_nothing_that_matches_is_said(harbour: Palace) -> None:
