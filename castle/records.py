@@ -185,7 +185,8 @@ class SearchResult:
     ``behind`` counts drawers that could not be considered at all; ``degraded`` lists every guarantee that was
     not in force, in words for the user. ``confident`` is false when no hit is likely to answer the query.
     ``ranked`` counts what was found in all, in the unit ``by``; ``cursor`` asks for the next page, None when
-    there is none. ``read_as`` says which names and times the question was understood to hold.
+    there is none, and ``here`` for this one. ``read_as`` says which names and times the question was
+    understood to hold.
     """
 
     query: str
@@ -198,6 +199,7 @@ class SearchResult:
     confident: bool = True
     ranked: int = 0
     cursor: str | None = None
+    here: str = ""
     judge_status: JudgeStatus | None = None
     read_as: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from castle import config
 from castle.answers import Found, Page, to_found
-from castle.arguments import check_query, legal, moment, one_of, user
+from castle.arguments import MAX_QUERY, check_query, legal, moment, one_of, user
 from castle.clock import Clock, system_clock
 from castle.errors import UsageError
 from castle.records import Finding, Scope, SearchResult
@@ -282,7 +282,7 @@ class Castle:
             role=legal(role),
             since=moment("since", since),
             until=moment("until", until, end_of_day=True),
-            kinds=tuple(kinds),
+            kinds=(kinds,) if isinstance(kinds, str) else tuple(kinds),
             history=history,
             as_of=moment("as_of", as_of, end_of_day=True),
         )
@@ -315,6 +315,8 @@ class Castle:
         """Say how new a text would be beside what is filed, or a drawer beside what was filed before it."""
         from castle.novelty import info_score
 
+        if text is not None and len(text) > MAX_QUERY:
+            raise UsageError(f"the text has {len(text)} characters, {MAX_QUERY} are the most")
         return info_score(self._palace(), text, id_=id, wing=legal(wing), top_k=top_k)
 
     def prune_suggest(

@@ -106,7 +106,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     console = Console(file=printed, force_terminal=terminal, width=None if terminal else _PIPE_WIDTH)
     console.size = ConsoleDimensions(max(console.width, least), console.height)
     console.print(table)
-    write(printed.getvalue())
+    write("".join(f"{line.rstrip()}\n" for line in printed.getvalue().splitlines()))
 
 
 class Progress:

@@ -30,7 +30,8 @@ class Ollama:
     def available(self) -> str | None:
         """Return None when the server runs and has the model, else the reason in one line.
 
-        The server is asked once per process; one that is not there is looked for again after half a minute.
+        The server is asked once per process; one that is not there or fails is
+        left alone for half a minute.
         """
         return PROBES.ask(self._key, self._probe)
 
@@ -46,8 +47,8 @@ class Ollama:
         try:
             # Thoughts only take time here; some versions refuse the field for a model that has none.
             answer = self.server.post("/api/chat", payload, self.timeout, optional={"think": False})
-        except LlmError:
-            PROBES.forget(self._key)
+        except LlmError as error:
+            PROBES.rest(self._key, str(error))
             raise
         message = answer.get("message")
         text = message.get("content") if isinstance(message, dict) else None

@@ -53,8 +53,8 @@ class OpenAICompatible:
         }
         try:
             answer = self.server.post("/chat/completions", payload, self.timeout, optional)
-        except LlmError:
-            PROBES.forget(self._key)
+        except LlmError as error:
+            PROBES.rest(self._key, str(error))
             raise
         choices = answer.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None

@@ -17,6 +17,9 @@ from castle.llm.ollama import URL as OLLAMA_URL
 from castle.llm.ollama import Ollama
 from castle.llm.openai_compatible import OpenAICompatible, base_url
 
+UNASKED_S = 15.0
+"""The longest wait for an answer of a model that nobody named: it happens to run on this machine."""
+
 _OWN_MODELS = {"anthropic": ANTHROPIC_MODEL, "claude-cli": CLI_MODEL}
 _KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai-compat": "OPENAI_API_KEY"}
 
@@ -38,6 +41,8 @@ def provider_of(settings: Settings) -> Provider:
 
 def _build(settings: Settings, model: str) -> Provider:
     name, timeout = settings.llm_provider, settings.llm_timeout
+    if settings.origin("llm_provider") == "default":
+        timeout = min(timeout, UNASKED_S)
     if name == "claude-cli":
         return ClaudeCli(model, timeout)
     url = _url(settings)

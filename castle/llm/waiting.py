@@ -44,9 +44,9 @@ class Probes:
         self._known[key] = (reason, self._clock() + RETRY_S)
         return reason
 
-    def forget(self, key: Hashable) -> None:
-        """Look again the next time."""
-        self._known.pop(key, None)
+    def rest(self, key: Hashable, reason: str) -> None:
+        """Take something for missing for a while, because it failed."""
+        self._known[key] = (reason, self._clock() + RETRY_S)
 
     def clear(self) -> None:
         """Look again for everything."""

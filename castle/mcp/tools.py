@@ -32,6 +32,7 @@ from castle.mcp.answers import (
     StatusAnswer,
 )
 from castle.mcp.budget import ANOTHER_CALL, MOST, fitted, result
+from castle.search.cursor import moved
 from castle.text.sanitize import Sanitized, sanitize
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Tools:
                 total=total,
                 left_out=total - len(hits),
                 ranked=found.ranked,
-                next_cursor=found.cursor or "",
+                next_cursor=found.cursor or "" if len(hits) == total else moved(found.here, len(hits)),
                 confident=found.confident,
                 behind=found.behind,
                 degraded=[_short(reason, _PATH) for reason in found.degraded],

@@ -178,7 +178,7 @@ class TokenCache:
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
         """Return the open file, None when there is none; raises what SQLite raises."""
-        if self._connection is not None or self.path is None:
+        if self._connection is not None or self.path is None or self.path.is_symlink():
             return self._connection
         if not create and not self.disk_bytes():
             return None

@@ -153,6 +153,8 @@ class _Run:
         ledger = self._palace.ledger
         with ledger.read() as cx:
             mark = store.reached(cx)
+            if mark is not None and mark.seq == ledger.head() and store.missing(cx):
+                mark = None
         fits = mark is not None and mark.seq <= ledger.head() and mark.epoch == ledger.lineage(mark.seq)
         if mark is None or not fits:
             mark = Watermark(ledger.lineage(0), 0)

@@ -6,20 +6,23 @@ import base64
 import binascii
 import hashlib
 import json
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from castle.errors import UsageError
 
-_MOST = 1_000_000
+_MOST_DEPTH = 20_000
+_MOST_BLOCK = 10_000
+_LONG = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """A place in a ranking.
 
-    ``asked`` identifies the question with everything it is limited to; ``block`` candidates at a time are
-    read by the cross-encoder, ``depth`` are recalled by each list; ``now`` is the time of the first page and
-    ``head`` the last change that the palace had then.
+    ``asked`` identifies the question with everything it is limited to and ranked by; ``block`` candidates at
+    a time are read by the cross-encoder, ``depth`` are recalled by each list; ``now`` is the time of the
+    first page and ``head`` the last change that the palace had then. ``judged`` says whether a judge put the
+    first page in order.
     """
 
     asked: str
@@ -28,6 +31,7 @@ class Cursor:
     depth: int
     now: int
     head: int
+    judged: bool = False
 
     def encode(self) -> str:
         """Return it as one word."""
@@ -41,16 +45,29 @@ def decode(text: str) -> Cursor:
         padded = text + "=" * (-len(text) % 4)
         values = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
         cursor = Cursor(*values)
-        numbers = (cursor.offset, cursor.block, cursor.depth)
-        if not isinstance(cursor.asked, str) or not all(
-            isinstance(number, int) for number in (*numbers, cursor.now, cursor.head)
-        ):
-            raise ValueError(text)
-        if not all(0 <= number <= _MOST for number in numbers) or not cursor.block or not cursor.depth:
+        if not (type(cursor.asked) is str and type(cursor.judged) is bool and _whole(cursor)):
             raise ValueError(text)
     except (ValueError, TypeError, UnicodeError, binascii.Error, RecursionError):
         raise UsageError("the cursor is damaged: give it as the page before printed it") from None
     return cursor
+
+
+def _whole(cursor: Cursor) -> bool:
+    bounds = (
+        (cursor.offset, 0, _MOST_DEPTH * 4),
+        (cursor.block, 1, _MOST_BLOCK),
+        (cursor.depth, 1, _MOST_DEPTH),
+        (cursor.now, -_LONG, _LONG),
+        (cursor.head, 0, _LONG),
+    )
+    # A bool is an int to Python, and true is no number.
+    return all(type(number) is int and low <= number <= high for number, low, high in bounds)
+
+
+def moved(cursor: str, count: int) -> str:
+    """Return the cursor of what comes ``count`` results after another."""
+    place = decode(cursor)
+    return replace(place, offset=place.offset + count).encode()
 
 
 def foreign() -> UsageError:
@@ -59,6 +76,5 @@ def foreign() -> UsageError:
 
 
 def fingerprint(*parts: object) -> str:
-    """Return what identifies a question: a short hash over its parts."""
-    shown = [asdict(part) if hasattr(part, "__dataclass_fields__") else part for part in parts]  # type: ignore[call-overload]
-    return hashlib.sha256(json.dumps(shown, sort_keys=True, default=str).encode("utf-8")).hexdigest()[:16]
+    """Return what identifies a question: a short hash over values that are written out in full."""
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -53,6 +53,7 @@ def engines_of(settings: Settings, palace: Palace) -> Engines:
         encoder=None if settings.reranker == "off" else encoder,
         judge=judge,
         soar=soar,
+        encoder_name=settings.reranker,
         judge_is_named=settings.origin("llm_provider") != "default",
     )
 

@@ -25,6 +25,7 @@ from castle.search.question import Question, ask_palace
 from castle.search.refine import Engines, Refiner, prepare
 from castle.search.run import Run, timed
 from castle.search.signals import signals
+from castle.search.soar import WORKING_MEMORY
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
 from castle.store.reading import drawers_by_id, within
@@ -75,13 +76,18 @@ def found(
     after: str | None = None,
 ) -> tuple[Ranking, SearchResult]:
     """Search, and return the whole ranking beside the page of it that was asked for."""
-    page = _page(palace, query, scope, limit, options, after)
+    page = _page(palace, query, scope, limit, options, engines, after)
     options = replace(options, now=page.now)
     ranking = rank(palace, query, scope, options, engines, page, page.offset + limit)
     if after is not None and page.head != _head(palace):
         ranking.run.degraded.append(
             "the palace has changed since the first page; hits may repeat or be missing"
         )
+    judged = ranking.judge_status is not None and not ranking.judge_status.error
+    if after is None:
+        page = replace(page, judged=judged)
+    elif page.judged != judged and page.offset < page.block:
+        ranking.run.degraded.append("only one of the pages was judged; hits may repeat or be missing")
     units = united(ranking.candidates, ranking.drawers, options.by)
     chosen = units[page.offset : page.offset + limit]
     end = page.offset + len(chosen)
@@ -96,6 +102,7 @@ def found(
         confident=ranking.confident,
         ranked=len(units),
         cursor=replace(page, offset=end).encode() if end < len(units) else None,
+        here=page.encode(),
         judge_status=ranking.judge_status,
         read_as=ranking.question.read_as,
     )
@@ -142,17 +149,26 @@ def rank(
 
 
 def _page(
-    palace: Palace, query: str, scope: Scope, limit: int, options: Options, after: str | None
+    palace: Palace,
+    query: str,
+    scope: Scope,
+    limit: int,
+    options: Options,
+    engines: Engines,
+    after: str | None,
 ) -> cursor.Cursor:
-    asked = cursor.fingerprint(query, scope, options.mode, options.by, options.fusion, options.priors)
+    asked = cursor.fingerprint(
+        palace.ledger.lineage(0), query, scope, replace(options, now=None), engines.encoder_name
+    )
     if after is not None:
         page = cursor.decode(after)
-        if page.asked != asked:
+        if page.asked != asked or options.now not in (None, page.now):
             raise cursor.foreign()
         return page
     now = options.now if options.now is not None else palace.ledger.clock()
     depth = max(recall.DENSE_LIMIT, 2 * limit)
-    return cursor.Cursor(asked, 0, max(options.rerank_k, limit), depth, now, _head(palace))
+    block = max(options.rerank_k, min(limit, WORKING_MEMORY))
+    return cursor.Cursor(asked, 0, block, depth, now, _head(palace))
 
 
 def _head(palace: Palace) -> int:

@@ -11,6 +11,9 @@ from castle.store.palace import Palace
 from castle.text.when import BEGINNING, ENDLESS, Interval, intervals
 from castle.text.words import phrases, words
 
+MOST_READ = 4000
+"""Characters of a question that models are given; all of its words are looked for."""
+
 _SAYING = frozenset(
     (
         "a about an and any anything are at did do does done for from had happen happened has have i in is "
@@ -56,7 +59,7 @@ class Question:
 
 def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:
     """Understand a query; any text will do, and one without names, phrases or times has none."""
-    text = " ".join("".join(char if char.isprintable() else " " for char in query).split())
+    text = " ".join("".join(char if char.isprintable() else " " for char in query[:MOST_READ]).split())
     times = tuple(intervals(query, now))
     return Question(
         query,

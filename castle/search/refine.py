@@ -43,6 +43,7 @@ class Engines:
     judge: Callable[[], Provider] | None = None
     soar: Callable[[], SoarEngine] | None = None
     judge_is_named: bool = False
+    encoder_name: str = ""
 
 
 def prepare(options: Options, engines: Engines) -> None:

@@ -67,5 +67,8 @@ def timed(
         found, status = list(given), f"skipped: {error}"
     except CastleError as error:
         found, status, failure = list(given), f"skipped: {error}", f"{name}: {error}"
+    except Exception as error:  # damaged rows, or a mistake: the other stages still have an answer
+        reason = f"{type(error).__name__}: {error}"
+        found, status, failure = list(given), f"skipped: {reason}", f"{name}: {reason}"
     seconds = time.perf_counter() - started
     return found, StageReport(name, status, seconds, len(found), _spent.seconds), failure

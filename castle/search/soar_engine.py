@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -140,6 +141,8 @@ class SoarEngine:
             status = self.rules.stat()
         except OSError as error:
             raise SoarUnavailable(f"the rules {self.rules} cannot be read: {error.strerror}") from error
+        if not stat.S_ISREG(status.st_mode):
+            raise SoarUnavailable(f"the rules {self.rules} are no regular file")
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if self._failure is not None and self._failure[0] == stamp:
             raise SoarUnavailable(self._failure[1])

@@ -31,6 +31,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     session_tables,
     tunnel_tables,
 )
+from castle.store.native import is_full
 from castle.store.schema import SCHEMA_VERSION, lineage, meta, tables
 
 FILE_NAME = "castle.db"
@@ -162,6 +163,8 @@ class Ledger:
             cause = error.orig if isinstance(error, DBAPIError) else error
             if isinstance(cause, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                 raise
+            if is_full(self.root):
+                raise PalaceError(f"{self.path} cannot be used: the disk is full") from error
             raise PalaceError(f"{self.path}: {cause}") from error
 
     def _check_schema(self, create: bool) -> None:

@@ -45,13 +45,13 @@ def native_edge(name: str, place: Path) -> Iterator[None]:
             code = int(found[1] or found[2])
         if code in _AROUND:
             raise ProjectionBlocked(f"the {name} at {place} cannot be used now: {summary}") from error
-        if _is_full(place):
+        if is_full(place):
             raise ProjectionBlocked(f"the {name} at {place} cannot be written: the disk is full") from error
         message = f"the {name} at {place} cannot be used ({summary}): run castle repair"
         raise ProjectionUnavailable(message) from error
 
 
-def _is_full(place: Path) -> bool:
+def is_full(place: Path) -> bool:
     """Whether the disk has hardly any room: a native library that dies of it does not say so."""
     there = next((path for path in (place, *place.parents) if path.exists()), None)
     return there is not None and shutil.disk_usage(there).free < _ROOM

@@ -46,6 +46,9 @@ def stands() -> ColumnElement[bool]:
     )
 
 
+_HASH_BYTES = 32
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """Drawers in the order they were filed, as comparing needs them; every field has one entry for each.
@@ -103,16 +106,38 @@ def counts(cx: Connection) -> tuple[int, int]:
 
 def in_force(cx: Connection) -> bool:
     """Whether the scores were made from vectors of the palace's present embedder."""
-    value = get_value(cx, META_KEY)
-    return value is not None and json.loads(value)["embedder"] == _embedder(cx)
+    return _stored(cx).get("embedder") == _embedder(cx)
 
 
 def reached(cx: Connection) -> Watermark | None:
     """Return which change the table has reached; None when it is empty or for another embedder."""
-    if not in_force(cx):
+    stored = _stored(cx)
+    epoch, seq = stored.get("epoch"), stored.get("seq")
+    if not in_force(cx) or not isinstance(epoch, str) or not isinstance(seq, int):
         return None
-    stored = json.loads(get_value(cx, META_KEY) or "")
-    return Watermark(stored["epoch"], stored["seq"])
+    return Watermark(epoch, seq)
+
+
+def _stored(cx: Connection) -> dict[str, object]:
+    """Return the watermark as it was written; a damaged one is none."""
+    try:
+        stored = json.loads(get_value(cx, META_KEY) or "{}")
+    except ValueError:
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+def missing(cx: Connection) -> bool:
+    """Whether the table lacks drawers that it was said to have, or holds what is no score."""
+    current = and_(drawers.c.state == "current", drawers.c.seq.is_not(None))
+    absent = select(drawers.c.rid).where(current, drawers.c.rid.not_in(select(novelty.c.drawer))).limit(1)
+    wrong = select(novelty.c.drawer).where(
+        or_(
+            func.typeof(novelty.c.score).not_in(("real", "integer", "null")),
+            func.length(novelty.c.input) != _HASH_BYTES,
+        )
+    )
+    return cx.execute(absent).first() is not None or cx.execute(wrong.limit(1)).first() is not None
 
 
 def start_over(cx: Connection, mark: Watermark) -> None:

@@ -5,6 +5,7 @@ import pytest
 from castle.llm.base import LlmError
 from castle.llm.http import Server
 from castle.llm.openai_compatible import OpenAICompatible, base_url
+from castle.llm.waiting import PROBES
 from tests.llm.servers import Fake, Reply, Request, said_by_openai, serving
 
 
@@ -65,6 +66,8 @@ def test_a_server_on_this_machine_is_looked_for_and_another_one_is_not() -> None
     assert fake.requests == []
     with pytest.raises(LlmError):
         provider(fake).generate("s", "p")
+    assert "cannot be asked" in (provider(fake).available() or "")
+    PROBES.clear()
     assert "is not running" in (provider(fake).available() or "")
     assert OpenAICompatible(Server("x", "https://api.openai.com/v1"), "m").available() is None
 

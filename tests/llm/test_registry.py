@@ -11,7 +11,7 @@ from castle.llm.base import LlmError
 from castle.llm.claude_cli import ClaudeCli
 from castle.llm.ollama import Ollama
 from castle.llm.openai_compatible import OpenAICompatible
-from castle.llm.registry import provider_of
+from castle.llm.registry import UNASKED_S, provider_of
 from tests.llm.servers import Reply, said_by_anthropic, said_by_openai, serving
 
 KEY = "sk-ambient-123456"
@@ -31,7 +31,7 @@ def test_the_default_is_ollama_on_this_machine(ambient_keys: None, monkeypatch: 
     monkeypatch.setattr(socket.socket, "connect", forbidden)
     provider = provider_of(Settings())
     assert isinstance(provider, Ollama)
-    assert (provider.name, provider.model, provider.timeout) == ("ollama", "qwen3.5:latest", 120.0)
+    assert (provider.name, provider.model, provider.timeout) == ("ollama", "qwen3.5:latest", UNASKED_S)
     assert provider.server.url == "http://127.0.0.1:11434"
     assert provider.server.headers == {}
 

@@ -35,6 +35,8 @@ def test_what_is_there_is_asked_once_and_what_is_missing_again_after_a_while() -
     now += 1_000_000
     assert probes.ask("a", probe) is None
     assert asked == 2
-    probes.forget("a")
+    probes.rest("a", "it fell over")
+    assert probes.ask("a", probe) == "it fell over"
+    now += RETRY_S
     assert probes.ask("a", probe) == "gone again"
     assert probes.ask("b", lambda: None) is None

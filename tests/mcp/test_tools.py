@@ -142,6 +142,23 @@ def test_a_search_says_what_did_not_run_and_goes_on(ask: Ask) -> None:
     assert second["hits"][0]["id"] != first["hits"][0]["id"]
 
 
+def test_following_the_cursor_loses_no_hit_that_had_no_room(ask: Ask) -> None:
+    everything = content(ask("castle_search", query="GraphQL rose1 rose2", mode="fast", limit=1))["ranked"]
+    seen: list[str] = []
+    cursor, left_out = "", 0
+    while True:
+        page = content(
+            ask("castle_search", query="GraphQL rose1 rose2", mode="fast", limit=100, cursor=cursor)
+        )
+        seen += [hit["id"] for hit in page["hits"]]
+        left_out += page.get("left_out", 0)
+        cursor = page.get("next_cursor", "")
+        if not cursor:
+            break
+    assert len(seen) == len(set(seen)) == everything
+    assert left_out > 0
+
+
 def test_a_search_is_limited_by_what_is_given(ask: Ask) -> None:
     assert content(ask("castle_search", query="the", wing="nowhere"))["total"] == 0
     hits = content(ask("castle_search", query="workers", room="documentation", wing="garden_shop"))["hits"]

@@ -421,3 +421,25 @@ def test_a_table_of_vectors_that_is_late_is_not_asked(
     monkeypatch.setattr(scoring, "EXACT_DRAWERS", 1)
     report = update(palace, deadline=time.monotonic() + 60)
     assert (report.pending, report.reason) == (1, NO_VECTORS)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM novelty WHERE drawer % 2 = 0",
+        "DELETE FROM novelty",
+        "UPDATE novelty SET score = 'abc'",
+        "UPDATE novelty SET input = x'00'",
+        "UPDATE meta SET value = 'garbage' WHERE key = 'novelty'",
+        "UPDATE meta SET value = '[1]' WHERE key = 'novelty'",
+    ],
+)
+def test_damaged_scores_are_made_again(palace: Palace, harm: str) -> None:
+    file(palace.ledger, [f"harbour number {n}" for n in range(12)])
+    assert backfill(palace).complete
+    before = stored(palace)
+    with palace.ledger.write() as cx:
+        cx.exec_driver_sql(harm)
+    report = backfill(palace)
+    assert report.complete, report.reason
+    assert stored(palace) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,7 +14,8 @@ from castle.errors import CastleError, ModelError, UnreadableError, UsageError
 from castle.llm.base import LlmError
 from castle.models.rerankers import FakeCrossEncoder
 from castle.records import Scope, SearchResult
-from castle.search import quality
+from castle.search import pipeline, quality
+from castle.search.cursor import moved
 from castle.search.hits import unit_score
 from castle.search.options import MODES, Options
 from castle.search.pipeline import search
@@ -213,6 +216,78 @@ def test_a_cursor_belongs_to_its_question(harbour: Palace) -> None:
     for damaged in ("", "x", cursor[:-3], "WzFd", "é", "W" * 5000):
         with pytest.raises(UsageError, match="cursor"):
             ask(harbour, "harbour", limit=1, after=damaged)
+
+
+def test_a_cursor_belongs_to_what_orders_its_pages(harbour: Palace) -> None:
+    cursor = ask(harbour, "harbour", limit=1).cursor
+    changes: list[dict[str, object]] = [
+        {"info_weight": True},
+        {"mode": "fast"},
+        {"priors": "compat"},
+        {"now": 1},
+        {"weights": {"dense": 1.0}},
+    ]
+    for change in changes:
+        with pytest.raises(UsageError, match="another question"):
+            ask(harbour, "harbour", limit=1, after=cursor, options=replace(USUAL, **change))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="another question"):
+        ask(harbour, "harbour", limit=1, after=cursor, with_=engines(encoder_name="other"))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        ["a", 1, 20, 100, 10**320, 1],
+        ["a", 1, 10**6, 100, 1, 1],
+        ["a", True, 20, 100, 1, 1],
+        ["a", -1, 1, 1, 1, 1],
+        ["a", 0, 0, 1, 1, 1],
+        [1, 0, 1, 1, 1, 1],
+        ["a", 0, 1, 1, 1, 1, 1],
+        ["a"],
+        {"asked": "a"},
+    ],
+)
+def test_a_forged_cursor_is_none(harbour: Palace, forged: object) -> None:
+    word = base64.urlsafe_b64encode(json.dumps(forged).encode("ascii")).decode("ascii")
+    with pytest.raises(UsageError, match="cursor"):
+        ask(harbour, "harbour", limit=1, after=word)
+
+
+def test_a_page_says_that_only_one_of_two_was_judged(palace: Palace) -> None:
+    file(palace.ledger, [f"harbour number {n}" for n in range(12)])
+    first = ask(palace, "harbour", limit=3, with_=engines(Judge()))
+    gone = ask(palace, "harbour", limit=3, with_=engines(Judge("it is gone")), after=first.cursor)
+    assert any("only one of the pages was judged" in reason for reason in gone.degraded)
+    there = ask(palace, "harbour", limit=3, with_=engines(Judge()), after=first.cursor)
+    assert there.degraded == ()
+
+
+def test_a_cursor_can_be_moved(palace: Palace) -> None:
+    file(palace.ledger, [f"harbour number {n}" for n in range(12)])
+    whole = [hit.id for hit in ask(palace, "harbour", limit=12).hits]
+    page = ask(palace, "harbour", limit=5)
+    rest = ask(palace, "harbour", limit=5, after=moved(page.here, 2))
+    assert [hit.id for hit in rest.hits] == whole[2:7]
+
+
+def test_a_mistake_in_a_stage_costs_that_stage_alone(
+    harbour: Palace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object, **more: object) -> None:
+        raise TypeError("must be real number, not str")
+
+    monkeypatch.setattr(pipeline, "recency", broken)
+    result = ask(harbour, "harbour")
+    assert len(result.hits) == 3
+    assert result.degraded == ("recency: TypeError: must be real number, not str",)
+
+
+@pytest.mark.parametrize("query", ["你好", "harbour"])
+def test_scores_stay_within_their_range(harbour: Palace, query: str) -> None:
+    strong = replace(USUAL, mode="fast", priors="compat", recency_max_boost=10.0)
+    for hit in ask(harbour, query, options=strong, with_=Engines(None, None, None)).hits:
+        assert 0.0 <= hit.score <= 1.0
 
 
 def test_a_page_says_that_the_palace_has_changed(harbour: Palace) -> None:

@@ -46,12 +46,13 @@ class Injected:
 
 NOTHING_INJECTED = Injected()
 
+_CLOSING = re.compile(r"<\s*/\s*" + re.escape(RECALL_CLOSE[2:-1]) + r"\b[^<>]*>", re.IGNORECASE)
 _RECALL_OPEN_JSON = RECALL_OPEN.replace('"', r"\"")
 
 
 def recall_block(body: str) -> str:
     """Wrap text that Castle hands to a host, so that a later reading of the transcript knows it again."""
-    harmless = body.replace(RECALL_CLOSE, RECALL_CLOSE.replace("/", "\\/"))
+    harmless = _CLOSING.sub(lambda tag: tag[0].replace("/", "\\/"), body)
     return f"{RECALL_OPEN}\n{harmless}\n{RECALL_CLOSE}"
 
 
