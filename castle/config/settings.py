@@ -186,12 +186,21 @@ class Settings:
         10, "Candidates the cross-encoder reads for a hook.", pending="capture hooks", ge=1, le=1000
     )
     llm_provider: LlmProvider = _key("ollama", "Provider of the language model.")
-    llm_model: str = _key("qwen3.5:latest", "Name of the language model.")
-    llm_endpoint: str | None = _key(None, "URL of the provider; null takes the provider's own.")
+    llm_model: str = _key(
+        "qwen3.5:latest",
+        "Name of the language model; the default stands for the provider's own at anthropic and claude-cli.",
+    )
+    llm_endpoint: str | None = _key(
+        None, "URL of the provider; null takes the provider's own, and openai-compat has none."
+    )
     llm_api_key: str | None = _key(None, "Key for an external provider.", secret=True)
-    llm_timeout: float = _key(120.0, "Seconds to wait for an answer.", gt=0, le=86_400)
+    llm_timeout: float = _key(
+        120.0, "Seconds to wait for an answer; 15 at most while llm_provider is not set.", gt=0, le=86_400
+    )
     llm_judge_top_n: int = _key(10, "Candidates the judge orders.", ge=1, le=100)
-    soar_rules_path: Path | None = _key(None, "File of Soar productions; null takes the packaged rules.")
+    soar_rules_path: Path | None = _key(
+        None, "File of Soar productions, which is code to trust; null takes the packaged rules."
+    )
     quality_threshold_medium: float = _key(0.53, "Quality from which a drawer counts as medium.", ge=0, le=1)
     quality_threshold_high: float = _key(0.60, "Quality from which a drawer counts as high.", ge=0, le=1)
     quality_boost_medium: float = _key(1.15, "Factor for a drawer of medium quality.", ge=0.1, le=10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 
 from castle.errors import ModelError
 from castle.models import hub
@@ -52,17 +53,23 @@ def describe_embedder(name: str) -> EmbedderIdentity:
 def load_embedder(name: str, device: str = "auto") -> Embedder:
     """Load an embedder, ready to embed; raises ModelError when it is unknown or its weights are unusable.
 
+    Castle's own are loaded once in a process and shared by its palaces: they keep no state.
+
     ``device`` is the setting ``embedding_device``: auto, cpu, mps, cuda or cuda:N. It concerns embedders that
     run in torch.
     """
-    entry = _EMBEDDERS.get(name)
-    if entry is not None:
-        return entry.load()
+    if name in _EMBEDDERS:
+        return _own(name)
     if hub.is_model(name):
         from castle.models.sentence import SentenceEmbedder
 
         return SentenceEmbedder(name, device)
     raise _unknown(name)
+
+
+@cache
+def _own(name: str) -> Embedder:
+    return _EMBEDDERS[name].load()
 
 
 def _unknown(name: str) -> ModelError:

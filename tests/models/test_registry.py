@@ -41,3 +41,7 @@ def test_describing_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == "[]"
+
+
+def test_palaces_of_one_process_share_an_embedder() -> None:
+    assert load_embedder("fake") is load_embedder("fake")
