@@ -43,7 +43,7 @@ InfoWeight = Annotated[
 ]
 
 
-_ALWAYS = ("catch-up", "recency")
+_ALWAYS = ("opening", "catch-up", "question", "recency")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -21,7 +21,7 @@ from castle.search.fusion import calibrated_scores, reciprocal_ranks, with_signa
 from castle.search.hits import to_hits, united
 from castle.search.options import Options
 from castle.search.priors import recency
-from castle.search.question import Question, ask_palace
+from castle.search.question import Question, ask, ask_palace
 from castle.search.refine import Engines, Refiner, prepare
 from castle.search.run import Run, timed
 from castle.search.signals import signals
@@ -123,14 +123,14 @@ def rank(
     prepare(options, engines)
     _open(palace, run)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
-    question = ask_palace(palace, query, page.now)
+    question = _understand(palace, run, query, page.now)
     hidden = recall.quoted_scope(query, scope)
     scopes = (scope,) if hidden is None else (scope, hidden)
     lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after)
     drawers = _load(palace, lists, scopes)
     lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
-    spoken: dict[str, dict[str, float]] = {}
-    fused = run.stage("fusion", lambda: _fuse(lists, question, drawers, options, spoken))
+    fused = run.stage("fusion", lambda: _fuse(lists, options))
+    fused, spoken = _listen(run, fused, question, drawers, options)
     fused = _weigh(palace, run, fused, drawers, options)
     refiner = Refiner(question, drawers, options, engines, run, spoken, palace.salt)
     wanted = needed if options.by == "drawer" else 1
@@ -146,6 +146,19 @@ def rank(
         refiner.confident,
         refiner.judge_status,
     )
+
+
+def _understand(palace: Palace, run: Run, query: str, now: int) -> Question:
+    """Read the question; without the names that the palace knows where these cannot be read."""
+    question = ask(query, now)
+
+    def work() -> list[Candidate]:
+        nonlocal question
+        question = ask_palace(palace, query, now)
+        return []
+
+    run.stage("question", work)
+    return question
 
 
 def _page(
@@ -236,20 +249,29 @@ def _load(
         return drawers_by_id(cx, [id_ for id_ in ids if id_ in inside])
 
 
-def _fuse(
-    lists: Mapping[str, Sequence[Candidate]],
+def _fuse(lists: Mapping[str, Sequence[Candidate]], options: Options) -> list[Candidate]:
+    if options.fusion == "rrf":
+        return ranked(reciprocal_ranks(lists, options.weights, options.k_rrf), "fusion")
+    return ranked(calibrated_scores(lists, options.weights), "fusion")
+
+
+def _listen(
+    run: Run,
+    fused: Sequence[Candidate],
     question: Question,
     drawers: Mapping[str, Drawer],
     options: Options,
-    spoken: dict[str, dict[str, float]],
-) -> list[Candidate]:
-    """Fuse the lists and the signals of the question, which are put into ``spoken`` for later stages."""
-    spoken.update(signals(question, drawers))
-    if options.fusion == "rrf":
-        fused = reciprocal_ranks(lists, options.weights, options.k_rrf)
-    else:
-        fused = calibrated_scores(lists, options.weights)
-    return ranked(with_signals(fused, spoken, options.weights), "fusion")
+) -> tuple[list[Candidate], dict[str, dict[str, float]]]:
+    """Add what a question asks for beside its words; return that as well, for later stages."""
+    spoken: dict[str, dict[str, float]] = {}
+    if not (question.names or question.times or question.phrases):
+        return list(fused), spoken
+
+    def work() -> list[Candidate]:
+        spoken.update(signals(question, drawers))
+        return ranked(with_signals(fused, spoken, options.weights), "signals")
+
+    return run.stage("signals", work, fused), spoken
 
 
 def _weigh(

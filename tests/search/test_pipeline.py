@@ -39,7 +39,17 @@ def test_a_search_reads_its_own_writes(palace: Palace) -> None:
     assert texts(result)[0] == "the harbour is closed"
     assert result.degraded == ()
     ran = [report.name for report in result.stages if report.status == "ran"]
-    assert ran == ["opening", "catch-up", "dense", "lexical", "graph", "fusion", "recency", "quality"]
+    assert ran == [
+        "opening",
+        "catch-up",
+        "question",
+        "dense",
+        "lexical",
+        "graph",
+        "fusion",
+        "recency",
+        "quality",
+    ]
     assert {"dense", "lexical", "fusion"} <= set(result.hits[0].stages)
 
 

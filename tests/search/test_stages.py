@@ -283,6 +283,20 @@ def test_a_mistake_in_a_stage_costs_that_stage_alone(
     assert result.degraded == ("recency: TypeError: must be real number, not str",)
 
 
+@pytest.mark.parametrize("broken", ["signals", "ask_palace"])
+def test_a_question_that_cannot_be_understood_is_still_answered(
+    harbour: Palace, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(pipeline, broken, fail)
+    result = ask(harbour, "the harbour in March 2022")
+    assert len(result.hits) == 3
+    (reason,) = result.degraded
+    assert reason.endswith("ValueError: no")
+
+
 @pytest.mark.parametrize("query", ["你好", "harbour"])
 def test_scores_stay_within_their_range(harbour: Palace, query: str) -> None:
     strong = replace(USUAL, mode="fast", priors="compat", recency_max_boost=10.0)
