@@ -58,6 +58,7 @@ def _show(profile: Profile) -> None:
     )
     say()
     say(f"overall {profile.overall:.4f}, {profile.requirements:,} statements, {profile.words:,} words")
+    note("signals of form, made for statements of what something does; they say nothing about truth or worth")
 
 
 def _text_of(name: str) -> str:
