@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from castle import config
 from castle.answers import Found, Page, to_found
 from castle.arguments import MAX_QUERY, check_query, legal, moment, one_of, user
 from castle.clock import Clock, system_clock
-from castle.errors import UsageError
+from castle.errors import PalaceBusyError, UsageError
 from castle.records import Finding, Scope, SearchResult
 
 if TYPE_CHECKING:
@@ -579,6 +580,8 @@ class Castle:
         try:
             notes = learn(self._palace(), self.settings, root, user()).notes
             refresh(self._palace(), NOVELTY_SECONDS)
+            with suppress(PalaceBusyError):
+                self._palace().ledger.analyze()
         except KeyboardInterrupt:
             return replace(report, interrupted=True)
         return replace(report, notes=(*report.notes, *notes))

@@ -42,3 +42,21 @@ def ranked(candidates: Sequence[Candidate], stage: str) -> list[Candidate]:
         replace(candidate, stages={**candidate.stages, stage: StageScore(rank, candidate.score)})
         for rank, candidate in enumerate(ordered, start=1)
     ]
+
+
+def boosted(candidates: Sequence[Candidate], factors: Mapping[str, float], stage: str) -> list[Candidate]:
+    """Multiply scores by factors, note them under the stage's name, and rank; a missing factor is 1.
+
+    Scores are capped at 1 after they were sorted, so that those beyond it keep their order.
+    """
+    scores = {c.id: c.score * factors.get(c.id, 1.0) for c in candidates}
+    ordered = sorted(candidates, key=lambda candidate: -scores[candidate.id])
+    return [
+        replace(
+            c,
+            score=min(scores[c.id], 1.0),
+            boosts={**c.boosts, stage: factors[c.id]} if c.id in factors else c.boosts,
+            stages={**c.stages, stage: StageScore(rank, min(scores[c.id], 1.0))},
+        )
+        for rank, c in enumerate(ordered, start=1)
+    ]

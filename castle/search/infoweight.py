@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from castle.search.candidates import Candidate
-from castle.search.priors import boosted
+from castle.search.candidates import Candidate, boosted
 
 STAGE = "info-weight"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from castle.search.candidates import Candidate, ranked
+from castle.search.candidates import Candidate, boosted
 
 _DAY = 86_400_000_000
 
@@ -38,17 +37,3 @@ def recency(
         if authored.get(c.id)
     }
     return boosted(candidates, factors, "recency")
-
-
-def boosted(candidates: Sequence[Candidate], factors: Mapping[str, float], name: str) -> list[Candidate]:
-    """Multiply scores by factors, note them under ``name``, and rank; a missing factor is 1.
-
-    Scores are capped at 1 after they were ranked, so that those beyond it keep their order.
-    """
-    changed = [
-        replace(c, score=c.score * factors[c.id], boosts={**c.boosts, name: factors[c.id]})
-        if c.id in factors
-        else c
-        for c in candidates
-    ]
-    return [c if c.score <= 1.0 else replace(c, score=1.0) for c in ranked(changed, name)]

@@ -90,6 +90,7 @@ class Vectors:
         self.dim = identity.dim
         self.table_name = f"drawers_{hashlib.sha256(identity.identity.encode()).hexdigest()[:12]}"
         self._table: Any = None
+        self._known: tuple[tuple[int, int, int], Watermark | None] | None = None
 
     @property
     def directory(self) -> Path:
@@ -99,10 +100,21 @@ class Vectors:
     def watermark(self) -> Watermark | None:
         """Return what it has reached, None when it is empty, missing or unreadable."""
         try:
-            found = self._read(partial(_rows, where=f"id = '{_MARK}'", columns=["source", "seq"])).to_pylist()
+            return self._read(self._mark)
         except ProjectionUnavailable:
             return None
-        return Watermark(found[0]["source"], found[0]["seq"]) if found else None
+
+    def _mark(self, table: Any) -> Watermark | None:
+        """Return the watermark of the last commit; that of one that was read before is known.
+
+        A table that was built again begins to count its versions anew, in another directory.
+        """
+        place = (self.directory / "_versions").stat()
+        commit = (table.version, place.st_ino, place.st_mtime_ns)
+        if self._known is None or self._known[0] != commit:
+            found = _rows(table, where=f"id = '{_MARK}'", columns=["source", "seq"]).to_pylist()
+            self._known = (commit, Watermark(found[0]["source"], found[0]["seq"]) if found else None)
+        return self._known[1]
 
     def apply(self, rows: Sequence[ProjectionRow], vectors: NDArray[np.float32], reached: Watermark) -> None:
         """Bring the rows in and record the watermark, in one commit; applying twice changes nothing.
