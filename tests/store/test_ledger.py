@@ -190,3 +190,13 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     found = texts_of(root)
     assert {f"killed {n}" for n in range(acknowledged + 1)} <= set(found)
     file(Ledger(root), ["after"], path="after.md")
+
+
+def test_a_ledger_that_was_counted_finds_drawers_by_their_ids(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "palace", create=True)
+    file(ledger, [f"harbour {n}" for n in range(50)])
+    ledger.analyze()
+    query = "EXPLAIN QUERY PLAN SELECT id FROM drawers WHERE id IN ('a', 'b') AND state = 'current'"
+    with ledger.read() as cx:
+        (plan,) = [row[-1] for row in cx.exec_driver_sql(query)]
+    assert "(id=?)" in plan

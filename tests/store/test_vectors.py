@@ -71,6 +71,18 @@ def test_the_watermark_comes_with_the_batch(vectors: Vectors) -> None:
     assert found(vectors, 1, Scope(history=True, kinds=("#watermark", "prose"))) == ids(1)
 
 
+def test_the_watermark_is_that_of_the_table_as_it_is(vectors: Vectors) -> None:
+    reader = Vectors(vectors.path, IDENTITY)
+    for seq in (3, 5, 9):
+        apply(vectors, [make_row(seq)], seq, "epoch")
+        assert reader.watermark() == reader.watermark() == Watermark("epoch", seq)
+    vectors.reset()
+    assert reader.watermark() is None
+    for seq in (1, 2, 4):
+        apply(vectors, [make_row(seq)], seq, "another")
+        assert reader.watermark() == Watermark("another", seq)
+
+
 def test_applying_twice_changes_nothing(vectors: Vectors) -> None:
     rows = [make_row(1), make_row(2), make_row(2, "a later text")]
     for _ in range(3):
