@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from castle.search.options import Unit
+
 _TURN = re.compile(r"D\d+:\d+")
 
 
@@ -39,7 +41,7 @@ class Corpus:
     """A collection: its name, what a result is, its transcripts by wing, and its questions."""
 
     name: str
-    by: str
+    by: Unit
     transcripts: dict[str, list[dict[str, Any]]]
     questions: list[Asked]
 

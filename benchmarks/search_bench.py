@@ -87,7 +87,9 @@ class Measured:
 
 def measure(castle: Castle, corpus: Corpus) -> Measured:
     """Ask every question of a collection."""
-    lists, times, unsure = [], [], {True: [0], False: [0]}
+    lists: list[tuple[list[bool], int]] = []
+    times: list[float] = []
+    unsure: dict[bool, list[bool]] = {True: [], False: []}
     skipped: set[str] = set()
     for asked in corpus.questions:
         started = time.perf_counter()
@@ -102,14 +104,14 @@ def measure(castle: Castle, corpus: Corpus) -> Measured:
         unsure[bool(asked.gold)].append(not result.confident)
         skipped |= {f"{report.name} {report.status}" for report in result.stages if report.status != "ran"}
         if asked.gold:
-            lists.append([found in asked.gold for found in _found(result, corpus.by)] + [len(asked.gold)])
+            lists.append(([found in asked.gold for found in _found(result, corpus.by)], len(asked.gold)))
     quantiles = statistics.quantiles(times, n=20)
     return Measured(
         questions=len(lists),
-        recall_5=_mean(sum(hits[:-1][:5]) / hits[-1] for hits in lists),
-        recall_10=_mean(sum(hits[:-1][:10]) / hits[-1] for hits in lists),
-        ndcg_10=_mean(_ndcg(hits[:-1], hits[-1]) for hits in lists),
-        mrr_10=_mean(_reciprocal(hits[:-1]) for hits in lists),
+        recall_5=_mean(sum(hits[:5]) / count for hits, count in lists),
+        recall_10=_mean(sum(hits[:10]) / count for hits, count in lists),
+        ndcg_10=_mean(_ndcg(hits, count) for hits, count in lists),
+        mrr_10=_mean(_reciprocal(hits) for hits, _ in lists),
         p50_ms=statistics.median(times),
         p95_ms=quantiles[-1],
         unsure_answerable=_mean(unsure[True]),
