@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ from castle.models.cache import cache_root
 
 if TYPE_CHECKING:
     from castle.store.palace import Palace
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Taken before a fixture moves the home: the built-in model is built once for all tests.
 CACHE = cache_root()
