@@ -27,7 +27,7 @@ from castle.store.projection import (
     disk_bytes,
     legal_text,
 )
-from castle.store.segments import Seen, damaged_files
+from castle.store.segments import Seen, abandoned_deletions, damaged_files
 from castle.text.stems import marked_stems, stems_anywhere
 from castle.text.words import phrases, words
 
@@ -295,9 +295,9 @@ class Lexicon:
         return self._index
 
     def _discard_leftovers(self) -> None:
-        """Delete temporary files of writers that were killed; the caller holds Tantivy's lock."""
+        """Delete what writers left that were killed; the caller holds Tantivy's lock."""
         if self.path is not None:
-            for file in self.path.glob(".tmp*"):
+            for file in (*self.path.glob(".tmp*"), *abandoned_deletions(self.path)):
                 file.unlink(missing_ok=True)
 
     def _analyzer(self) -> tantivy.TextAnalyzer:

@@ -25,9 +25,9 @@ def damaged_files(directory: Path, seen: Seen) -> list[str]:
         live = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
     except (ValueError, KeyError, TypeError, AttributeError):
         return ["meta.json"]
-    damaged = []
+    damaged, abandoned = [], set(abandoned_deletions(directory))
     for file in sorted(directory.iterdir()):
-        if file.name.partition(".")[0] in live:
+        if file.name.partition(".")[0] in live and file not in abandoned:
             try:
                 status = file.stat()
                 key = (file.name, status.st_size, status.st_mtime_ns)
@@ -41,6 +41,24 @@ def damaged_files(directory: Path, seen: Seen) -> list[str]:
             else:
                 damaged.append(file.name)
     return damaged
+
+
+def abandoned_deletions(directory: Path) -> list[Path]:
+    """Return the lists of deletions, ``SEGMENT.OPSTAMP.del``, that no commit names.
+
+    A writer that was killed before its commit leaves them, and the next one, which counts from the last
+    commit, would not write over a file that is there.
+    """
+    try:
+        meta = json.loads((directory / "meta.json").read_bytes())
+        named = {
+            f"{segment['segment_id'].replace('-', '')}.{segment['deletes']['opstamp']}.del"
+            for segment in meta["segments"]
+            if segment.get("deletes")
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return [file for file in directory.glob("*.del") if file.name not in named]
 
 
 def _is_whole(file: Path, size: int) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -242,6 +243,22 @@ def test_many_small_commits_stay_few_files(lexicon: Lexicon) -> None:
     assert lexicon.count() == 150
     assert len(list(lexicon.path.iterdir())) < 150
     assert not (lexicon.path / ".tmpKilled").exists()
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(lexicon: Lexicon) -> None:
+    assert lexicon.path is not None
+    lexicon.apply([make_row(number) for number in range(5)], Watermark("e", 5))
+    lexicon.apply([make_row(1, "another")], Watermark("e", 6))
+    meta = json.loads((lexicon.path / "meta.json").read_bytes())
+    live = {segment["segment_id"].replace("-", ""): segment["deletes"] for segment in meta["segments"]}
+    for segment in live:
+        for opstamp in range(meta["opstamp"] + 1, meta["opstamp"] + 30):
+            (lexicon.path / f"{segment}.{opstamp}.del").write_bytes(b"half")
+    assert lexicon.damaged_files() == []
+    lexicon.apply([make_row(1, "a third"), make_row(2, "a fourth")], Watermark("e", 8))
+    assert lexicon.watermark() == Watermark("e", 8)
+    assert lexicon.count() == 5
+    assert lexicon.damaged_files() == []
 
 
 READ_ONLY = """
