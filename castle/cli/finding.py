@@ -222,7 +222,7 @@ def _say_status(found: Status) -> None:
         f"{counted(found.drawers, 'drawer')} from {counted(found.sources, 'source')}"
         f" ({found.superseded:,} superseded, {found.forgotten:,} forgotten), embedder {found.embedder}"
     )
-    size = found.ledger_bytes + sum(p.bytes for p in found.projections)
+    size = found.ledger_bytes + found.cache_bytes + sum(p.bytes for p in found.projections)
     say(f"{size / 1e6:,.1f} MB on disk")
     for projection in found.projections:
         if projection.trouble:

@@ -286,7 +286,9 @@ class Tools:
                 wings=len({place.wing for place in found.places}),
                 rooms=len(found.places),
                 spool_events=found.spool_events,
-                bytes=found.ledger_bytes + sum(index.bytes for index in found.projections),
+                bytes=found.ledger_bytes
+                + found.cache_bytes
+                + sum(index.bytes for index in found.projections),
                 indexes=[
                     IndexItem(
                         name=index.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from castle.records import StageScore
@@ -30,9 +30,6 @@ class Candidate:
     quality_tier: str | None = None
     quality_boost: float = 1.0
     score_pre_quality: float | None = None
-
-
-Stage = Callable[[Sequence[Candidate]], Sequence[Candidate]]
 
 
 def ranked(candidates: Sequence[Candidate], stage: str) -> list[Candidate]:

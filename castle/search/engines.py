@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from castle.config.settings import Settings
 from castle.errors import PalaceError
 from castle.search.refine import Engines
-from castle.store.palace import Palace
+from castle.store.palace import TOKEN_CACHE, Palace
 
 if TYPE_CHECKING:
     from castle.llm.base import Provider
     from castle.models.base import CrossEncoder
     from castle.search.soar_engine import SoarEngine
-
-
-TOKEN_CACHE = "tokens.db"
 
 
 def engines_of(settings: Settings, palace: Palace) -> Engines:

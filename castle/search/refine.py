@@ -11,6 +11,7 @@ from castle.clock import to_iso
 from castle.errors import CastleError, UnreadableError
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate
+from castle.search.candidates import ranked as stamped
 from castle.search.fusion import favoured
 from castle.search.options import MODES, Options
 from castle.search.question import Question
@@ -134,7 +135,9 @@ class Refiner:
             raise StageUnavailable(str(error)) from error
         if self._first:
             self.confident = confident(ranked, encoder) or self._timely(given)
-        return favoured(ranked, self._spoken, self._options.weights)
+        if not self._spoken:
+            return ranked
+        return stamped(favoured(ranked, self._spoken, self._options.weights), "evidence")
 
     def _timely(self, given: Sequence[Candidate]) -> bool:
         """Whether a question asks for a time and for little else, and something is from that time."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 DEFAULT_EMBEDDER = "builtin"
 POLL_SECONDS = 0.1
 
+TOKEN_CACHE = "tokens.db"
+"""What the built-in cross-encoder has computed; bounded, and computed again where it is missing."""
+
 
 class Palace:
     """The open palace at ``root``.

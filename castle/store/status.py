@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 
 from castle.errors import CastleError
 from castle.store.catchup import behind
-from castle.store.palace import Palace
+from castle.store.ledger import FILE_NAME
+from castle.store.palace import TOKEN_CACHE, Palace
 from castle.store.projection import Projection
 from castle.store.reading import PlaceCount, counts
 from castle.store.schema import sources
@@ -42,6 +43,7 @@ class Status:
     places: tuple[PlaceCount, ...]
     projections: tuple[Projected, ...]
     ledger_bytes: int
+    cache_bytes: int
     spool_events: int
 
 
@@ -51,7 +53,6 @@ def status(palace: Palace) -> Status:
         places = counts(cx)
         known = select(func.count()).select_from(sources).where(sources.c.revision > 0)
         source_count = cx.execute(known).scalar_one()
-    size = sum(file.stat().st_size for file in palace.root.glob("castle.db*"))
     return Status(
         palace=str(palace.root),
         embedder=palace.identity.name,
@@ -64,9 +65,15 @@ def status(palace: Palace) -> Status:
             _projected("words", palace, lambda: palace.lexicon),
             _projected("vectors", palace, lambda: palace.vectors),
         ),
-        ledger_bytes=size,
+        ledger_bytes=_bytes(palace, FILE_NAME),
+        cache_bytes=_bytes(palace, TOKEN_CACHE),
         spool_events=waiting(palace.root),
     )
+
+
+def _bytes(palace: Palace, name: str) -> int:
+    """Return the size of a database with what SQLite keeps beside it."""
+    return sum(file.stat().st_size for file in palace.root.glob(f"{name}*"))
 
 
 def _projected(name: str, palace: Palace, open_: Callable[[], Projection]) -> Projected:

@@ -40,6 +40,11 @@ def test_an_answer_says_what_ran_and_what_did_not(ask: Ask) -> None:
     )
 
 
+def test_what_the_cross_encoder_keeps_is_counted(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "palace" / "tokens.db").write_bytes(b"x" * 5000)
+    assert json.loads(ask("status", "--json")[0])["cache_bytes"] == 5000
+
+
 def test_modes_are_named(ask: Ask) -> None:
     _, err = ask("search", "graphql", "--mode", "faster", code=2)
     assert "fast" in err

@@ -368,6 +368,8 @@ def test_a_time_that_was_asked_for_outweighs_a_word(palace: Palace) -> None:
     file(palace.ledger, ["what we talk of is the town"], path="b.md", authored_at=18_000 * day)
     result = ask(palace, "what did we talk about on 8 January 2022", options=replace(USUAL, now=20_000 * day))
     assert result.hits[0].source == "file:a.md"
+    assert result.hits[0].stages["evidence"].rank == 1
+    assert result.hits[1].stages["evidence"].score < result.hits[1].stages["cross-encoder"].score
     assert result.confident
     assert result.read_as == ("8 January 2022: 2022-01-08T00:00 to 2022-01-09T00:00",)
 
