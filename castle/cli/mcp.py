@@ -67,7 +67,7 @@ def _list(as_json: bool) -> None:
     from castle.mcp.server import described
     from castle.mcp.tools import Tools
 
-    tools = described(Tools())
+    tools = described(Tools(), "all")
     if as_json:
         say_json([{"name": tool.name, "description": tool.description} for tool in tools])
         return

@@ -112,10 +112,16 @@ def _key(
 class Hooks:
     """How the hooks of an agent capture conversations."""
 
-    silent_save: bool = _key(True, "Save without interrupting the agent.", env=(), pending="capture hooks")
-    desktop_toast: bool = _key(False, "Show a desktop message after a save.", env=(), pending="capture hooks")
+    silent_save: bool = _key(True, "Kept for older files; saves never interrupt the agent.", env=())
+    desktop_toast: bool = _key(False, "Show a desktop message after a save.", env=())
     save_interval: int = _key(
-        15, "User messages between two saves.", env=(), pending="capture hooks", ge=1, le=10_000
+        1, "User messages between two saves; the end of a session always saves.", env=(), ge=1, le=10_000
+    )
+    wake_up: bool = _key(True, "Begin a session with what the palace knows (600 tokens at most).", env=())
+    recall: bool = _key(
+        False,
+        "Add what the palace knows of a prompt to it (300 tokens at most); asks a running server.",
+        env=(),
     )
 
 
@@ -217,6 +223,11 @@ class Settings:
     )
     people_map: Mapping[str, str] = _key(
         MappingProxyType({}), "Variants of names and the name they stand for.", env=()
+    )
+    serve_token: str | None = _key(
+        None,
+        "Bearer token that `castle serve` asks for; needed for any other address than loopback.",
+        secret=True,
     )
     topic_tunnel_min_count: int = _key(
         1, "Topics two wings must share to be linked.", pending="tunnels", ge=1, le=1000

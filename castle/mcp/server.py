@@ -11,6 +11,7 @@ from mcp_types import ToolAnnotations
 from castle import __version__
 from castle.mcp.strict import StrictServer
 from castle.mcp.tools import Tools
+from castle.mcp.tools.base import Tier
 
 INSTRUCTIONS = """\
 Cognitive Castle is this user's memory: what was written and said, word for word, on this machine.
@@ -25,24 +26,27 @@ stands around a drawer.
 """
 
 
-def build(palace: str | None = None) -> StrictServer:
+def build(palace: str | None = None, tier: Tier = "standard") -> StrictServer:
     """Return a server for a palace, None for the one that the settings name. Opens nothing."""
     return StrictServer(
         "cognitive-castle",
-        tools=described(Tools(palace)),
+        tools=described(Tools(palace), tier),
         version=__version__,
         instructions=INSTRUCTIONS,
         log_level="WARNING",
     )
 
 
-def described(tools: Tools) -> Sequence[Tool]:
-    """Return the tools with their schemas, as short as they can be."""
-    hints = ToolAnnotations(
-        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
+def described(tools: Tools, tier: Tier) -> Sequence[Tool]:
+    """Return the tools of a set with their schemas, as short as they can be."""
     found = []
-    for method in tools.all():
+    for method, offer in tools.all(tier):
+        hints = ToolAnnotations(
+            read_only_hint=offer.kind == "reads",
+            destructive_hint=offer.kind == "changes",
+            idempotent_hint=offer.idempotent,
+            open_world_hint=False,
+        )
         tool = Tool.from_function(method, name=f"castle_{method.__name__}", annotations=hints)
         tool.description = " ".join(tool.description.split())
         tool.parameters = {**_bare(tool.parameters), "additionalProperties": False}

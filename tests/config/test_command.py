@@ -52,7 +52,7 @@ def test_show_lists_every_key_with_its_origin(
     assert lines["weight_dense"] == ["weight_dense", "2.0", "environment", "CASTLE_WEIGHT_DENSE"]
     before, after = out.split("\nAccepted, but not read by this version:\n")
     assert "weight_sparse" in before
-    assert "hooks.silent_save" in after
+    assert "reranker_k_hook" in after
     assert err == ""
 
 
@@ -80,8 +80,8 @@ def test_set_warns_when_it_will_not_be_seen(run: Run, monkeypatch: pytest.Monkey
     out, err = run("config", "set", "k_rrf", "70")
     assert out == ""
     assert "the environment variable CASTLE_K_RRF is set and goes before the file" in err
-    said = run("config", "set", "hooks.silent_save", "false")[1]
-    assert "does not read hooks.silent_save yet (capture hooks)" in said
+    said = run("config", "set", "topic_tunnel_min_count", "2")[1]
+    assert "does not read topic_tunnel_min_count yet (tunnels)" in said
 
 
 def test_a_secret_comes_from_standard_input_and_is_never_shown(run: Run) -> None:

@@ -54,7 +54,7 @@ def test_without_anything_the_defaults_hold(home: Path) -> None:
     assert settings.embedder_model == "builtin"
     assert settings.embedder_dim is None
     assert (settings.fusion, settings.k_rrf, settings.weight_kg) == ("scores", 60, 0.5)
-    assert settings.hooks.save_interval == 15
+    assert settings.hooks.save_interval == 1
     assert list(settings.hall_keywords) == [
         "emotions", "consciousness", "memory", "technical", "identity", "family", "creative",
     ]  # fmt: skip
@@ -269,9 +269,6 @@ def test_keys_that_are_not_read_yet_are_accepted_and_say_what_will_read_them() -
     assert waiting == {
         "reranker_k_hook": "capture hooks",
         "topic_tunnel_min_count": "tunnels",
-        "hooks.silent_save": "capture hooks",
-        "hooks.desktop_toast": "capture hooks",
-        "hooks.save_interval": "capture hooks",
     }
 
 
@@ -371,4 +368,4 @@ def test_plain_scalars() -> None:
 
 def test_settings_are_one_object(home: Path) -> None:
     settings: Settings = load(env=env_of(home))
-    assert settings.value("hooks.save_interval") == 15
+    assert settings.value("hooks.save_interval") == 1

@@ -1,0 +1,29 @@
+"""The tools. Each asks ``Castle`` with the same parameters; "" and [] mean that one is not given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from castle.mcp.tools.base import TIERS, Offer, Tier
+from castle.mcp.tools.finding import Finding
+from castle.mcp.tools.graph import Graph
+from castle.mcp.tools.places import Places
+
+GROUPS = (Finding, Places, Graph)
+"""The groups of tools in the order in which they are listed."""
+
+
+class Tools(Finding, Places, Graph):
+    """Every tool of one palace."""
+
+    def all(self, tier: Tier = "all") -> Sequence[tuple[Callable[..., Any], Offer]]:
+        """Return the tools of a set in the order in which they are listed, each with its offer."""
+        sets = TIERS[: TIERS.index(tier) + 1]
+        found = (
+            (getattr(self, name), method.offer)
+            for group in GROUPS
+            for name, method in vars(group).items()
+            if hasattr(method, "offer")
+        )
+        return [(method, offer) for method, offer in found if offer.tier in sets]

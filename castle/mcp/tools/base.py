@@ -1,0 +1,162 @@
+"""What every group of tools stands on: the palace, opened when it is needed, and what parameters mean."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from castle.clock import to_iso
+from castle.errors import CastleError
+from castle.mcp.answers import DrawerItem
+from castle.mcp.budget import MOST, fitted
+
+if TYPE_CHECKING:
+    from castle.answers import Found
+    from castle.records import Hit
+    from castle.service import Castle
+
+Tier = Literal["core", "standard", "all"]
+TIERS: tuple[Tier, ...] = ("core", "standard", "all")
+Kind = Literal["reads", "adds", "changes"]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+PREVIEW = 200
+"""Characters of a text that a list shows."""
+
+MOST_PATH = 300
+
+Wing = Annotated[str, Field(description="only this wing")]
+Room = Annotated[str, Field(description="only this room")]
+Source = Annotated[str, Field(description="only this source: a path, its end, or a drawer's id")]
+Kinds = Annotated[
+    list[str], Field(description="only these kinds; without it all but tool, thinking, injected, subagent")
+]
+History = Annotated[bool, Field(description="superseded drawers too")]
+AsOf = Annotated[str, Field(description="what was current at this ISO date or time")]
+Limit = Annotated[int, Field(ge=1, le=100)]
+Offset = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """In which sets a tool is offered, and what a host is told of it.
+
+    ``adds`` leaves everything that is there as it is, ``changes`` does not. ``idempotent``: the same call
+    again changes nothing more.
+    """
+
+    tier: Tier
+    kind: Kind
+    idempotent: bool
+
+
+def offered(tier: Tier, kind: Kind = "reads", *, idempotent: bool = True) -> Callable[[Method], Method]:
+    """Mark a method as a tool; ``tier`` is the smallest set that has it."""
+
+    def mark(method: Method) -> Method:
+        method.offer = Offer(tier, kind, idempotent)  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Palace:
+    """The palace behind the tools, opened by the first that needs it. Calls are answered one by one."""
+
+    def __init__(self, palace: str | None = None) -> None:
+        self._palace = palace
+        self._lock = threading.Lock()
+        self._castle: Castle | None = None
+        self._identity: tuple[int, int] | None = None
+
+    @contextmanager
+    def _asked(self) -> Iterator[Castle]:
+        """Give the open palace to one call at a time; an error of Castle's becomes one line of the tool's."""
+        with self._lock:
+            try:
+                yield self._open()
+            except CastleError as error:
+                raise ToolError(str(error)) from error
+
+    def _open(self) -> Castle:
+        """Return the palace, opened again when another one has taken its place on disk."""
+        from castle.service import Castle
+
+        if self._castle is not None and _identity(self._castle.root) != self._identity:
+            self._castle.close()
+            self._castle = None
+        if self._castle is None:
+            self._castle = Castle(self._palace)
+            self._identity = _identity(self._castle.root)
+        return self._castle
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    try:
+        status = (root / "castle.db").stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def page(
+    items: Sequence[Any],
+    total: int,
+    offset: int,
+    build: Callable[[int, int, int | None, list[Any]], Any],
+    longest: int = MOST,
+) -> CallToolResult:
+    """Fit one page into the budget; the next one begins after what had room."""
+
+    def answer(shown: list[Any]) -> Any:
+        end = offset + len(shown)
+        return build(total, offset, end if shown and end < total else None, shown)
+
+    return fitted(items, answer, longest=longest)
+
+
+def listed(answer: type[Any], name: str, total: int, offset: int, following: int | None, items: Any) -> Any:
+    """Build a page whose entries are a field called ``name``."""
+    return answer(total=total, offset=offset, next_offset=following, **{name: items})
+
+
+def drawer_item(found: Found) -> DrawerItem:
+    """Return what is shown of a drawer."""
+    return DrawerItem(**drawer_fields(found))
+
+
+def drawer_fields(drawer: Hit | Found) -> dict[str, Any]:
+    """Return what a drawer and a hit have in common."""
+    first, last = drawer.address.first_line, drawer.address.last_line
+    return {
+        "id": drawer.id,
+        "text": drawer.text,
+        "wing": drawer.wing,
+        "room": drawer.room,
+        "kind": drawer.kind,
+        "role": drawer.role,
+        "speaker": drawer.speaker,
+        "source": short(drawer.address.path, MOST_PATH),
+        "lines": str(first) if first == last else f"{first}-{last}",
+        "authored_at": time_of(drawer.authored_at),
+        "filed_at": time_of(drawer.filed_at),
+        "state": drawer.state,
+    }
+
+
+def time_of(micros: int | None) -> str:
+    """Return a time as ISO 8601 with its offset; "" for none."""
+    return "" if micros is None else to_iso(micros).replace(".000000", "")
+
+
+def short(text: str, limit: int) -> str:
+    """Shorten what is long by accident, such as a path; the end of it tells more than the beginning."""
+    return text if len(text) <= limit else f"…{text[-limit:]}"

@@ -1,0 +1,170 @@
+"""The tools that find drawers and show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from castle.mcp.answers import DrawerAnswer, DrawerItem, DrawersAnswer, HitItem, Sanitizer, SearchAnswer
+from castle.mcp.budget import ANOTHER_CALL, fitted
+from castle.mcp.tools.base import (
+    MOST_PATH,
+    PREVIEW,
+    AsOf,
+    History,
+    Kinds,
+    Limit,
+    Offset,
+    Palace,
+    Room,
+    Source,
+    Wing,
+    drawer_fields,
+    drawer_item,
+    listed,
+    offered,
+    page,
+    short,
+)
+from castle.search.cursor import moved
+from castle.text.sanitize import Sanitized, sanitize
+
+if TYPE_CHECKING:
+    from castle.answers import Found
+    from castle.records import Hit
+
+
+class Finding(Palace):
+    """Finding drawers again."""
+
+    @offered("core")
+    def search(
+        self,
+        query: Annotated[str, Field(description="what you look for, in any words")],
+        wing: Wing = "",
+        room: Room = "",
+        limit: Limit = 5,
+        since: Annotated[str, Field(description="written since this ISO time")] = "",
+        until: Annotated[str, Field(description="before this time, or to this day")] = "",
+        role: Annotated[str, Field(description="user, assistant")] = "",
+        source: Source = "",
+        kinds: Kinds = [],  # noqa: B006  (a schema's default, never written to)
+        history: History = False,
+        as_of: AsOf = "",
+        mode: Literal["", "fast", "standard", "boosted", "max"] = "",
+        by: Literal["drawer", "message", "session"] = "drawer",
+        now: str = "",
+        info_weight: bool | None = None,
+        cursor: Annotated[str, Field(description="next_cursor")] = "",
+    ) -> Annotated[CallToolResult, SearchAnswer]:
+        """Find the exact words again, best first, by meaning and by words."""
+        asked = sanitize(query)
+        with self._asked() as castle:
+            found = castle.search(
+                asked.clean_query,
+                wing=wing or None,
+                room=room or None,
+                limit=limit,
+                since=since or None,
+                until=until or None,
+                role=role or None,
+                source=source or None,
+                kinds=kinds,
+                history=history,
+                as_of=as_of or None,
+                mode=mode or None,
+                by=by,
+                now=now or None,
+                info_weight=info_weight,
+                cursor=cursor or None,
+            )
+
+        def answer(hits: list[HitItem]) -> SearchAnswer:
+            total = len(found.hits)
+            skipped = [f"{s.name} {s.status}" for s in found.stages if s.status != "ran"]
+            return SearchAnswer(
+                total=total,
+                left_out=total - len(hits),
+                ranked=found.ranked,
+                next_cursor=found.cursor or "" if len(hits) == total else moved(found.here, len(hits)),
+                confident=found.confident,
+                behind=found.behind,
+                degraded=[short(reason, MOST_PATH) for reason in found.degraded],
+                skipped=[short(reason, MOST_PATH) for reason in skipped],
+                query_sanitized=asked.was_sanitized,
+                sanitizer=_sanitizer(asked),
+                hits=hits,
+            )
+
+        return fitted([_hit(hit) for hit in found.hits], answer)
+
+    @offered("core")
+    def get_drawer(
+        self,
+        id: Annotated[str, Field(description="a drawer's id, or at least 6 characters of its beginning")],
+        context: Annotated[int, Field(ge=0, le=100, description="drawers before and after it, too")] = 0,
+    ) -> Annotated[CallToolResult, DrawerAnswer]:
+        """Get a drawer word for word, with its neighbours in its source if you ask for context."""
+        with self._asked() as castle:
+            found = castle.get(id, context=context)
+        order = {one.id: index for index, one in enumerate(found)}
+        asked = _place_of(found, id)
+        nearest_first = sorted(found, key=lambda one: abs(order[one.id] - asked))
+
+        def answer(drawers: list[DrawerItem]) -> DrawerAnswer:
+            drawers.sort(key=lambda item: order[item.id])
+            return DrawerAnswer(total=len(found), left_out=len(found) - len(drawers), drawers=drawers)
+
+        rest = "`castle get {id}` prints all of it" if len(found) == 1 else ANOTHER_CALL
+        return fitted([drawer_item(one) for one in nearest_first], answer, first_whole=True, rest=rest)
+
+    @offered("standard")
+    def list_drawers(
+        self,
+        wing: Wing = "",
+        room: Room = "",
+        source: Source = "",
+        kinds: Kinds = [],  # noqa: B006  (a schema's default, never written to)
+        history: History = False,
+        as_of: AsOf = "",
+        limit: Limit = 20,
+        offset: Offset = 0,
+    ) -> Annotated[CallToolResult, DrawersAnswer]:
+        """List drawers in the order they were filed, with the beginning of each."""
+        with self._asked() as castle:
+            found = castle.list_drawers(
+                wing=wing or None,
+                room=room or None,
+                source=source or None,
+                kinds=kinds,
+                history=history,
+                as_of=as_of or None,
+                limit=limit,
+                offset=offset,
+            )
+        items = [drawer_item(one) for one in found.drawers]
+        return page(items, found.total, offset, partial(listed, DrawersAnswer, "drawers"), longest=PREVIEW)
+
+
+def _sanitizer(asked: Sanitized) -> Sanitizer | None:
+    if not asked.was_sanitized:
+        return None
+    return Sanitizer(
+        method=asked.method,
+        original_length=asked.original_length,
+        clean_length=asked.clean_length,
+        clean_query=asked.clean_query,
+    )
+
+
+def _hit(hit: Hit) -> HitItem:
+    return HitItem(**drawer_fields(hit), score=round(hit.score, 4), copies=len(hit.copies))
+
+
+def _place_of(found: Sequence[Found], id_: str) -> int:
+    begins = id_.strip().lower()
+    return next((index for index, one in enumerate(found) if one.id.startswith(begins)), 0)

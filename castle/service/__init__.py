@@ -1,0 +1,18 @@
+"""Castle: the one object that the command line, the MCP server, the hooks and Python programs call."""
+
+from __future__ import annotations
+
+from castle.service.filing import Filing
+from castle.service.keeping import Keeping
+from castle.service.knowing import Knowing
+from castle.service.reading import Reading
+from castle.service.searching import Searching
+
+
+class Castle(Filing, Searching, Reading, Keeping, Knowing):
+    """A palace and everything that can be done with it.
+
+    ``palace`` is its directory; left out, the settings decide (the environment variable CASTLE_PALACE_PATH,
+    the user's ``castle.yaml``, ``~/.castle/palace``). ``embedder`` names the embedder a new palace is made
+    with. Nothing is opened or created before the first call that needs it.
+    """

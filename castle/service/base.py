@@ -1,0 +1,83 @@
+"""What every part of ``Castle`` stands on: settings, clock, and the palace, opened when it is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from castle import config
+from castle.clock import Clock, system_clock
+from castle.records import Scope
+
+if TYPE_CHECKING:
+    from castle.search.refine import Engines
+    from castle.store.palace import Palace
+
+REFRESH_SECONDS = 5.0
+
+
+class Base:
+    """A palace that is opened by the first call that needs it, and the settings in force."""
+
+    def __init__(
+        self,
+        palace: Path | str | None = None,
+        *,
+        embedder: str | None = None,
+        settings: config.Settings | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        flags = {"palace_path": None if palace is None else str(palace), "embedder_model": embedder}
+        self.settings = settings if settings is not None else config.load(flags)
+        self._clock = clock
+        self._opened: Palace | None = None
+        self._search_engines: Engines | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the palace."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = self._search_engines = None
+
+    @property
+    def root(self) -> Path:
+        """The directory of the palace."""
+        return self.settings.palace_path
+
+    def _refresh(self) -> None:
+        """Spend a few seconds on the indexes after a change; whatever remains is done by the next search."""
+        from castle.store.catchup import refresh
+
+        refresh(self._palace(), REFRESH_SECONDS)
+
+    def _exists(self) -> bool:
+        return (self.root / "castle.db").is_file()
+
+    def _palace(self, *, create: bool = False) -> Palace:
+        if self._opened is None:
+            from castle.store.palace import Palace
+
+            explicit = self.settings.origin("embedder_model") != "default"
+            wanted = self.settings.embedder_model if explicit else None
+            device = self.settings.embedding_device
+            self._opened = Palace(self.root, create=create, embedder=wanted, device=device, clock=self._clock)
+        return self._opened
+
+    def _in_source(self, scope: Scope, source: str | None) -> Scope:
+        """Limit a scope to the source that a path, a key or an id names."""
+        if source is None:
+            return scope
+        from castle.store.reading import named_source
+
+        with self._palace().ledger.read() as cx:
+            return replace(scope, source=named_source(cx, source).key)
