@@ -13,18 +13,25 @@ from castle.cli import (
     compress,
     config,
     diary,
+    doctor,
     entities,
     filing,
     finding,
     hook,
+    instructions,
     keeping,
     kg,
     mcp,
+    notes,
     novelty,
+    receipts,
     searching,
+    serve,
+    share,
     split,
     tunnels,
     understand,
+    wakeup,
     wing,
 )
 
@@ -62,15 +69,22 @@ def root(
 
 
 filing.add_to(app)
+notes.add_to(app)
 searching.add_to(app)
 finding.add_to(app)
+receipts.add_to(app)
+wakeup.add_to(app)
 novelty.add_to(app)
 understand.add_to(app)
 keeping.add_to(app)
+doctor.add_to(app)
 check.add_to(app)
 compress.add_to(app)
 split.add_to(app)
 mcp.add_to(app)
+serve.add_to(app)
+share.add_to(app)
+instructions.add_to(app)
 app.add_typer(diary.app, name="diary")
 app.add_typer(tunnels.app, name="tunnels")
 app.add_typer(kg.app, name="kg")

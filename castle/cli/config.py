@@ -10,6 +10,7 @@ import typer
 
 from castle import config
 from castle.cli.output import note, say, say_json, visible, write
+from castle.config.compiled import compile_hooks
 from castle.config.values import MASK, plain, to_yaml
 
 app = typer.Typer(help="Show and change settings.", no_args_is_help=True)
@@ -52,6 +53,7 @@ def set_(
     """Set a key in the user's castle.yaml; the rest of the file stays as it is."""
     found = config.find_key(key)
     path = config.set_user(key, sys.stdin.readline().rstrip("\r\n") if value == "-" else value)
+    compile_hooks(config.load(env={}, home=path.parent))
     note(f"{key} is set in {path}")
     variable = next((name for name in found.env if os.environ.get(name)), None)
     if variable:

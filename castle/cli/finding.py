@@ -14,6 +14,7 @@ from castle.clock import to_iso
 if TYPE_CHECKING:
     from castle.answers import Found
     from castle.records import Hit
+    from castle.store.receipts import Receipt
     from castle.store.status import Status
 
 
@@ -161,7 +162,7 @@ def list_(
 
 
 def status(context: typer.Context, as_json: AsJson = False) -> int:
-    """Show what the palace holds. Exit code 3 when an index is behind or damaged."""
+    """Show what the palace holds. Exit code 3 when an index is behind or damaged, or a save has failed."""
     with castle(context) as service:
         found = service.status()
     late = [p for p in found.projections if p.behind or p.trouble]
@@ -169,7 +170,7 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
         say_json(found)
     else:
         _say_status(found)
-    return PARTIAL if late else 0
+    return PARTIAL if late or found.failed_save is not None else 0
 
 
 def _minute(moment: int | None) -> str:
@@ -216,8 +217,16 @@ def _source_state(gone: bool, forgotten: bool) -> str:
     return "forgotten" if forgotten else "gone" if gone else "current"
 
 
+def save_failed(receipt: Receipt) -> str:
+    """Say of a receipt which save failed, when and why."""
+    session = f" of session {receipt.session}" if receipt.session else ""
+    return f"THE LAST SAVE{session} FAILED at {second(receipt.at)}: {receipt.detail} ({receipt.transcript})"
+
+
 def _say_status(found: Status) -> None:
     say(f"palace {found.palace}")
+    if found.failed_save is not None:
+        say(f"{save_failed(found.failed_save)}; `castle receipts --failed` lists such saves")
     say(
         f"{counted(found.drawers, 'drawer')} from {counted(found.sources, 'source')}"
         f" ({found.superseded:,} superseded, {found.forgotten:,} forgotten), embedder {found.embedder}"
@@ -230,6 +239,9 @@ def _say_status(found: Status) -> None:
         elif projection.behind:
             late = counted(projection.behind, "drawer")
             say(f"{projection.name}: {late} behind; `castle repair` catches up")
+    if found.old_detector:
+        old = counted(found.old_detector, "drawer")
+        say(f"secrets: {old} read with older rules, not in the indexes yet; `castle repair` reads them again")
     if found.spool_events:
         say(f"waiting hook events: {found.spool_events:,}; `castle sweep` files what they name")
     if found.places:

@@ -188,9 +188,7 @@ class Settings:
     reranker_model_gpu: str = _key("BAAI/bge-reranker-v2-m3", "Cross-encoder on a GPU.")
     reranker_model_cpu: str = _key("BAAI/bge-reranker-base", "Cross-encoder on a CPU.")
     reranker_k_interactive: int = _key(20, "Candidates the cross-encoder reads in a search.", ge=1, le=1000)
-    reranker_k_hook: int = _key(
-        10, "Candidates the cross-encoder reads for a hook.", pending="capture hooks", ge=1, le=1000
-    )
+    reranker_k_hook: int = _key(10, "Candidates the cross-encoder reads for a hook.", ge=1, le=1000)
     llm_provider: LlmProvider = _key("ollama", "Provider of the language model.")
     llm_model: str = _key(
         "qwen3.5:latest",

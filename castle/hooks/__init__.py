@@ -1,19 +1,37 @@
 """``castle-hook``: what an agent's hooks call to note that a conversation has grown.
 
-It appends one line to ``<palace>/spool/events.jsonl``; ``castle sweep`` files the transcripts named there.
-A hook stands in the way of a person who waits, so this package imports only the standard library, reads no
-settings file, prints nothing on stdout, waits at most 200 ms for its input and always exits with 0: whatever
-goes wrong is one line on stderr.
+It appends one line to ``<palace>/spool/events.jsonl`` and starts the drainer, which files the transcript
+named there. A hook stands in the way of a person who waits, so what it runs imports only the standard
+library, reads compiled settings instead of YAML, waits at most 200 ms for its input and always exits with 0:
+whatever goes wrong is one line on stderr. On stdout stands what the host's schema has for that event, or
+nothing.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-HOOKS = ("session-start", "user-prompt-submit", "stop", "precompact", "session-end")
+if TYPE_CHECKING:
+    from castle.hooks.settings import Settings
+
+HOOKS = (
+    "session-start",
+    "user-prompt-submit",
+    "stop",
+    "precompact",
+    "session-end",
+    "post-tool-use",
+    "subagent-stop",
+)
 HARNESSES = ("claude-code", "codex")
+SIGNALS = ("post-tool-use", "subagent-stop")
+"""Hooks that tell what an agent did; they name no transcript to be filed."""
+
+SAVES = ("stop", "precompact", "session-end")
+"""Hooks after which the transcript is filed at once."""
 
 _VALUES = ("--hook", "--harness", "--palace")
 _USAGE = (
@@ -27,15 +45,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         if {"--help", "-h"} & set(arguments):
-            sys.stdout.write(_USAGE)
-            sys.stdout.flush()
+            _print(_USAGE)
         else:
             given = _parsed(arguments)
             run(given["--hook"], given["--harness"], given["--palace"] or None)
     except Exception as error:  # the edge of the process: a host takes any other exit code for a verdict
-        _complain(f"{type(error).__name__}: {error}")
+        complain(f"{type(error).__name__}: {error}")
     # Without the interpreter's own shutdown there is nothing left that could fail or take time.
     os._exit(0)
+
+
+def _print(text: str) -> None:
+    data = text.encode("utf-8", "backslashreplace")
+    while data:
+        data = data[os.write(1, data) :]
 
 
 def run(
@@ -45,30 +68,95 @@ def run(
     *,
     descriptor: int = 0,
     env: Mapping[str, str] = os.environ,
+    write: Callable[[str], object] = _print,
 ) -> bool:
-    """Read a host's payload from a file descriptor and spool the event; return whether it was spooled.
+    """Read a host's payload from a file descriptor, spool the event, and answer; tell whether it was spooled.
 
-    Never raises for anything that a host, a payload or a file system can bring about; the reason goes to
-    stderr.
+    The answer, if there is one, is given to ``write``. Never raises for anything that a host, a payload or a
+    file system can bring about; the reason goes to stderr.
     """
     if hook not in HOOKS:
-        return _complain(f"hook {hook!r} is none of {', '.join(HOOKS)}")
+        return complain(f"hook {hook!r} is none of {', '.join(HOOKS)}")
     if harness not in HARNESSES:
-        return _complain(f"harness {harness!r} is none of {', '.join(HARNESSES)}")
-    from castle.hooks.payload import Unusable, event, read
-    from castle.hooks.spool import append, palace_path
+        return complain(f"harness {harness!r} is none of {', '.join(HARNESSES)}")
+    from castle.hooks.payload import Unusable, fields, read
+    from castle.hooks.settings import load
 
     try:
-        root = palace_path(palace, env)
-        if not os.path.isdir(root):  # noqa: PTH112  (pathlib costs a hook several milliseconds)
-            return _complain(f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`")
-        data, whole = read(descriptor)
-        append(root, event(hook, harness, data, whole))
+        settings = load(palace, env)
+        if settings.trouble:
+            complain(settings.trouble)
+        if not os.path.isdir(settings.palace):  # noqa: PTH112  (pathlib costs a hook several milliseconds)
+            return _homeless(settings.palace, settings.current)
+        return _noted(hook, harness, fields(*read(descriptor)), settings, write)
     except Unusable as error:
-        return _complain(str(error))
+        return complain(str(error))
     except (OSError, ValueError) as error:
-        return _complain(f"the event could not be noted: {error}")
-    return True
+        return complain(f"the event could not be noted: {error}")
+
+
+def _homeless(root: str, current: bool) -> bool:
+    """Complain that there is no palace; let the settings be compiled when they may name another."""
+    if not current:
+        from castle.hooks.start import compile_settings
+
+        compile_settings()
+    return complain(f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`")
+
+
+def _noted(
+    hook: str,
+    harness: str,
+    given: Mapping[str, object],
+    settings: Settings,
+    write: Callable[[str], object],
+) -> bool:
+    from castle.hooks import payload, spool
+
+    if hook in SIGNALS:
+        spool.signal(settings.palace, payload.signal(hook, harness, given))
+        return True
+    root = settings.palace
+    event = payload.event(hook, harness, given)
+    waited = spool.oldest(root) if hook == "session-start" else None
+    trouble = _append(root, event)
+    if hook in ("session-start", "user-prompt-submit"):
+        from castle.hooks import answers
+
+        write(answers.answer(hook, given, settings, trouble, waited))
+    if trouble:
+        return complain(f"the event could not be noted: {trouble}")
+    if hook in SAVES:
+        due = spool.due(root, hook, str(event["session"]), settings.save_interval)
+    else:
+        due = waited is not None or not settings.current
+    if due:
+        _drain(root)
+    return bool(event["transcript"])
+
+
+def _drain(root: str) -> None:
+    """Start the drainer; where that cannot be done, what is in the spool waits for the next one."""
+    from castle.hooks.start import start
+
+    try:
+        start(root)
+    except OSError as error:
+        complain(f"the event is noted, but the drainer cannot be started: {error}")
+
+
+def _append(root: str, event: Mapping[str, object]) -> str:
+    """Spool an event that names a transcript; return why that was not possible, "" when it was."""
+    from castle.hooks import spool
+
+    if not event["transcript"]:
+        return ""
+    try:
+        spool.append(root, event)
+    except OSError as error:
+        spool.note_unnoted(root, event, f"the event could not be noted: {error}")
+        return str(error)
+    return ""
 
 
 def _parsed(arguments: Sequence[str]) -> dict[str, str]:
@@ -80,11 +168,11 @@ def _parsed(arguments: Sequence[str]) -> dict[str, str]:
         if name in given:
             given[name] = value if equals else next(rest, "")
         else:
-            _complain(f"{argument!r} is not an option and was passed over")
+            complain(f"{argument!r} is not an option and was passed over")
     return given
 
 
-def _complain(message: str) -> bool:
+def complain(message: str) -> bool:
     """Write one line to stderr, wherever that leads; return False."""
     line = " ".join(message.split())
     try:

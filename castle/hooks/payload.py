@@ -11,6 +11,7 @@ import os
 import string
 import sys
 import time
+from collections.abc import Mapping
 
 MAX_BYTES = 8 << 20
 WAIT_SECONDS = 0.2
@@ -19,9 +20,13 @@ MAX_PATH = 4096
 _HEAD = 1 << 16
 _ID = frozenset(string.ascii_letters + string.digits + "_-")
 _MAX_ID = 128
+_NAME = _ID | frozenset(".:/ ")
 _SUFFIXES = (".jsonl", ".json")
 _DETAILS = ("source", "reason", "trigger", "stop_hook_active", "turn_id")
 _MAX_DETAIL = 128
+
+EARLY = ("session-start", "user-prompt-submit")
+"""Hooks that may run before there is a transcript."""
 
 
 class Unusable(Exception):
@@ -67,26 +72,8 @@ def _read_in_a_thread(descriptor: int, seconds: float) -> tuple[bytes, bool]:
     return data[:MAX_BYTES], whole and len(data) < MAX_BYTES
 
 
-def event(hook: str, harness: str, data: bytes, whole: bool) -> dict[str, object]:
-    """Return the event to be spooled; raises Unusable when the payload names no transcript."""
-    fields = _fields(data, whole)
-    found: dict[str, object] = {
-        "v": 1,
-        "at": time.time_ns() // 1000,
-        "hook": hook,
-        "harness": harness,
-        "session": _session(fields.get("session_id")),
-        "transcript": _transcript(fields.get("transcript_path")),
-        "cwd": _text(fields.get("cwd"), MAX_PATH),
-    }
-    for name in _DETAILS:
-        value = fields.get(name)
-        if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_DETAIL):
-            found[name] = value
-    return found
-
-
-def _fields(data: bytes, whole: bool) -> dict[str, object]:
+def fields(data: bytes, whole: bool) -> dict[str, object]:
+    """Return the fields of a payload; raises Unusable when it is no JSON object."""
     # Stray bytes become surrogates, so that a path which is no UTF-8 still names its file.
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     try:
@@ -99,6 +86,43 @@ def _fields(data: bytes, whole: bool) -> dict[str, object]:
         what = "no JSON object" if text.strip() else "empty"
         raise Unusable(f"the payload on stdin is {what}, nothing was noted")
     return _from_the_head(text[:_HEAD])
+
+
+def event(hook: str, harness: str, given: Mapping[str, object]) -> dict[str, object]:
+    """Return the event to be spooled; raises Unusable when the payload names no transcript.
+
+    Before anything has been said a host may have no transcript yet: then ``transcript`` is empty.
+    """
+    early = hook in EARLY and given.get("transcript_path") is None
+    found = _base(hook, harness, given)
+    found["transcript"] = "" if early else _transcript(given.get("transcript_path"))
+    found["cwd"] = text(given.get("cwd"), MAX_PATH)
+    for name in _DETAILS:
+        value = given.get(name)
+        if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_DETAIL):
+            found[name] = value
+    return found
+
+
+def signal(hook: str, harness: str, given: Mapping[str, object]) -> dict[str, object]:
+    """Return what is noted of a tool's use or a subagent's end: its name, and nobody's words."""
+    found = _base(hook, harness, given)
+    for name, field in (("tool", "tool_name"), ("agent", "agent_id")):
+        if field in given:
+            value = given[field]
+            found[name] = value if isinstance(value, str) and _NAME.issuperset(value[:_MAX_ID]) else ""
+            found[name] = str(found[name])[:_MAX_ID]
+    return found
+
+
+def _base(hook: str, harness: str, given: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "v": 1,
+        "at": time.time_ns() // 1000,
+        "hook": hook,
+        "harness": harness,
+        "session": _session(given.get("session_id")),
+    }
 
 
 def _from_the_head(text: str) -> dict[str, object]:
@@ -138,5 +162,6 @@ def _transcript(value: object) -> str:
     return path
 
 
-def _text(value: object, limit: int) -> str:
+def text(value: object, limit: int) -> str:
+    """Return a text that is not longer than ``limit`` characters, "" for anything else."""
     return value if isinstance(value, str) and len(value) <= limit else ""

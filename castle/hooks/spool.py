@@ -1,6 +1,7 @@
 """Appending an event to the spool of a palace, from any number of processes at once.
 
-The names here are those of ``castle.store.spool``, which a hook must not import.
+The names here are those of ``castle.store.spool``, which a hook must not import. Paths are put together by
+hand because pathlib would cost a hook several milliseconds.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ from collections.abc import Mapping
 
 FOLDER = "spool"
 FILE = "events.jsonl"
+FAILED = "failed.json"
+SIGNALS = "signals.jsonl"
+TURNS = "turns"
 TRIES = 50
-
-
-def palace_path(given: str | None, env: Mapping[str, str]) -> str:
-    """Return the palace's directory: the one given, CASTLE_PALACE_PATH, or ``palace`` in Castle's home."""
-    named = given or env.get("CASTLE_PALACE_PATH") or env.get("MEMPAL_PALACE_PATH")
-    path = named or os.path.join(env.get("CASTLE_HOME") or "~/.castle", "palace")  # noqa: PTH118
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
+MAX_SIGNALS = 1 << 20
+MAX_HEAD = 1 << 13
 
 
 def append(root: str, event: Mapping[str, object]) -> None:
@@ -29,7 +28,7 @@ def append(root: str, event: Mapping[str, object]) -> None:
     """
     folder = os.path.join(root, FOLDER)  # noqa: PTH118
     path = os.path.join(folder, FILE)  # noqa: PTH118
-    line = json.dumps(event, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+    line = _line(event)
     for _ in range(TRIES):
         try:
             descriptor = _open(path)
@@ -46,6 +45,100 @@ def append(root: str, event: Mapping[str, object]) -> None:
         finally:
             os.close(descriptor)
     raise OSError(f"{path} is being replaced all the time")
+
+
+def signal(root: str, event: Mapping[str, object]) -> None:
+    """Note what an agent did; a signal is not worth waiting for the disk. Raises OSError.
+
+    Of very many only the last are kept, one to two megabytes of them.
+    """
+    _make(os.path.join(root, FOLDER))  # noqa: PTH118
+    path = os.path.join(root, FOLDER, SIGNALS)  # noqa: PTH118
+    descriptor = _open(path)
+    try:
+        if os.fstat(descriptor).st_size > MAX_SIGNALS:
+            os.replace(path, f"{path}.1")  # noqa: PTH105
+        _write(descriptor, _line(event))
+    finally:
+        os.close(descriptor)
+
+
+def due(root: str, hook: str, session: str, interval: int) -> bool:
+    """Whether what this hook noted is to be filed at once: every ``interval``-th time, and at every end.
+
+    How often a session has stopped is the size of a file of its own, to which each time adds a byte.
+    """
+    if interval == 1 or not session:
+        return True
+    path = os.path.join(root, FOLDER, TURNS, session)  # noqa: PTH118
+    try:
+        if hook != "stop":
+            os.unlink(path)  # noqa: PTH108
+            return True
+        _make(os.path.dirname(path))  # noqa: PTH120
+        descriptor = _open(path)
+        try:
+            os.write(descriptor, b".")
+            return os.fstat(descriptor).st_size % interval == 0
+        finally:
+            os.close(descriptor)
+    except OSError:  # a count that cannot be kept must not keep anything from being saved
+        return True
+
+
+def oldest(root: str) -> int | None:
+    """Return when the first event that waits was noted, in microseconds; None when none waits.
+
+    Events that could not be filed are not meant; ``failed.json`` tells of those.
+    """
+    head = _head(os.path.join(root, FOLDER, FILE))  # noqa: PTH118
+    try:
+        at = json.loads(head.partition(b"\n")[0])["at"] if head else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return at if isinstance(at, int) else None
+
+
+def failed(root: str) -> Mapping[str, object]:
+    """Return what is known of the last save when it failed; empty when it did not."""
+    head = _head(os.path.join(root, FOLDER, FAILED))  # noqa: PTH118
+    try:
+        loaded = json.loads(head) if head else {}
+    except (ValueError, RecursionError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def note_unnoted(root: str, event: Mapping[str, object], detail: str) -> None:
+    """Leave word of an event that the spool has no room for, where that is possible."""
+    path = os.path.join(root, FOLDER, FAILED)  # noqa: PTH118
+    data = json.dumps({**event, "detail": detail[:300], "unnoted": True}, ensure_ascii=True).encode("ascii")
+    try:
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600
+        )
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        pass
+
+
+def _head(path: str) -> bytes:
+    """Return the first bytes of a file; none when it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            return os.read(descriptor, MAX_HEAD)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return b""
+
+
+def _line(event: Mapping[str, object]) -> bytes:
+    return json.dumps(event, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _open(path: str) -> int:

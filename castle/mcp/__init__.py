@@ -1,4 +1,4 @@
-"""``castle-mcp``: the palace as read-only tools of the Model Context Protocol, on stdin and stdout.
+"""``castle-mcp``: the palace as tools of the Model Context Protocol, on stdin and stdout.
 
 Nothing is imported before stdout is out of the reach of whatever might print, and no palace is opened before
 the first call of a tool.
@@ -10,26 +10,46 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["TIERS", "main"]
+
+TIERS = ("core", "standard", "all")
+"""The sets of tools; each holds those before it."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve one client until its end of our input is closed, or a signal ends the process."""
-    palace = _palace(sys.argv[1:] if argv is None else argv)
+    options = _options(sys.argv[1:] if argv is None else argv)
     # The collector finds nothing among the classes of the SDK, and takes a quarter of the time of a start.
     gc.disable()
     wire = _guarded()
+    stopping: list[Callable[[], None]] = []
+
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        # A thread is blocked on stdin and would never let the interpreter shut down. Nothing is lost: what
+        # is being written is committed as a whole or not at all, and the indexes survive any end.
+        for stop in stopping:
+            stop()
+        os._exit(0 if number == signal.SIGTERM else 130)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
+        signal.signal(number, leave)
+    from castle.mcp.running import Running
     from castle.mcp.server import build
 
-    server = build(palace)
+    running = Running(options.palace)
+    server = build(running.tools, options.tools)
     gc.freeze()
     gc.enable()
     _unguarded(wire)
+    stopping.append(running.stop)
+    running.start()
     try:
         # From here to its end the SDK keeps descriptor 1 to itself in the same way.
         server.run("stdio")
@@ -37,23 +57,31 @@ def main(argv: Sequence[str] | None = None) -> None:
         pass  # the client has gone without closing our input
     finally:
         os.dup2(2, 1)
+        running.stop()
+    running.leave_if_busy(0)
 
 
-def _palace(argv: Sequence[str]) -> str | None:
+def _options(argv: Sequence[str]) -> Namespace:
     import argparse
 
     from castle import __version__
 
-    parser = argparse.ArgumentParser(
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            self.exit(2, f"{self.prog}: {message}: see `{self.prog} --help`\n")
+
+    parser = Parser(
         prog="castle-mcp",
         description="Serve a palace to an agent: the Model Context Protocol on stdin and stdout.",
         epilog="`castle mcp` prints the line that sets a client up.",
         allow_abbrev=False,
     )
     parser.add_argument("--palace", metavar="PATH", help="directory of the palace (CASTLE_PALACE_PATH)")
+    parser.add_argument(
+        "--tools", choices=TIERS, default="standard", help="which tools are offered; standard unless given"
+    )
     parser.add_argument("--version", action="version", version=f"Cognitive Castle {__version__}")
-    palace: str | None = parser.parse_args(argv).palace
-    return palace
+    return parser.parse_args(argv)
 
 
 def _guarded() -> int:
@@ -69,9 +97,3 @@ def _unguarded(wire: int) -> None:
     sys.stdout.flush()
     os.dup2(wire, 1)
     os.close(wire)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    # A thread is blocked on stdin and would never let the interpreter shut down. Nothing is lost: reading
-    # changes nothing but the indexes, which survive any end.
-    os._exit(0 if number == signal.SIGTERM else 130)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from mcp_types import CallToolResult, TextContent
 
-from castle.mcp.answers import Answer, DrawerItem, Item
+from castle.mcp.answers import Answer, Item, Quoted
 
 BUDGET = 16_000
 """The most bytes a result may have, its structured content and its text together."""
@@ -24,7 +24,7 @@ LEAST = 160
 """Characters of a text that are shown at least."""
 
 MOST = 100_000
-ANOTHER_CALL = "castle_get_drawer {id} gives the rest"
+ANOTHER_CALL = "castle_get_drawer {drawer_id} gives the rest"
 
 AnyItem = TypeVar("AnyItem", bound=Item)
 
@@ -87,13 +87,13 @@ def _last(low: int, high: int, good: Callable[[int], bool]) -> int:
 
 
 def shortened(item: AnyItem, length: int, rest: str = ANOTHER_CALL) -> AnyItem:
-    """Shorten the text of a drawer to ``length`` characters, saying so, and quote it."""
-    if not isinstance(item, DrawerItem):
+    """Shorten recorded words to ``length`` characters, saying so, and quote them."""
+    if not isinstance(item, Quoted) or not item.drawer_id:
         return item
     from castle.mine.formats import recall_block
 
-    shown = item.text[:length]
+    shown = item.content[:length]
     note = ""
-    if len(shown) < len(item.text):
-        note = f"{len(shown)} of {len(item.text)} characters: {rest.format(id=item.id)}"
-    return item.model_copy(update={"text": recall_block(shown), "cut": note})
+    if len(shown) < len(item.content):
+        note = f"{len(shown)} of {len(item.content)} characters: {rest.format(drawer_id=item.drawer_id)}"
+    return item.model_copy(update={"content": recall_block(shown), "cut": note})

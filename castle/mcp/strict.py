@@ -3,37 +3,127 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
+from castle.mcp.lines import Lines
+
 OTHER_NAMES = {
-    "count": "limit",
-    "drawer": "id",
-    "drawer_id": "id",
-    "entity_name": "entity",
-    "k": "limit",
-    "max_results": "limit",
-    "n": "limit",
-    "n_results": "limit",
-    "neighbours": "context",
-    "num_results": "limit",
-    "page_size": "limit",
-    "path": "source",
-    "project": "wing",
-    "q": "query",
-    "results": "limit",
-    "skip": "offset",
-    "text": "query",
-    "top_k": "limit",
+    "after": ("since",),
+    "agent": ("agent_name",),
+    "agent_id": ("agent_name",),
+    "author": ("added_by", "agent_name"),
+    "before": ("until",),
+    "begin": ("since",),
+    "body": ("content", "entry"),
+    "collection": ("wing",),
+    "content": ("entry", "query"),
+    "count": ("limit", "last_n"),
+    "cutoff": ("until",),
+    "data": ("content", "entry"),
+    "date": ("as_of", "since"),
+    "depth": ("max_hops",),
+    "description": ("label", "content"),
+    "document": ("content",),
+    "drawer": ("drawer_id",),
+    "drawer_ids": ("drawer_id",),
+    "end": ("until", "valid_to", "ended"),
+    "end_date": ("until", "valid_to", "ended"),
+    "end_time": ("until", "valid_to"),
+    "ended": ("valid_to",),
+    "ended_at": ("ended", "valid_to"),
+    "entity_name": ("entity",),
+    "entry": ("content",),
+    "etag": ("expected_sha256",),
+    "expected_hash": ("expected_sha256",),
+    "fact": ("content",),
+    "fact_id": ("triple_id",),
+    "file": ("source_file", "source"),
+    "file_path": ("source_file", "source"),
+    "filename": ("source_file", "source"),
+    "folder": ("room",),
+    "from": ("since", "valid_from", "source_wing"),
+    "from_date": ("since", "valid_from"),
+    "hash": ("expected_sha256",),
+    "hops": ("max_hops",),
+    "id": ("drawer_id", "triple_id", "tunnel_id"),
+    "ids": ("drawer_ids", "drawer_id"),
+    "invalid_at": ("valid_to", "ended"),
+    "k": ("limit", "top_k", "last_n"),
+    "kind": ("kinds",),
+    "last": ("last_n",),
+    "max_results": ("limit",),
+    "memory": ("content", "entry", "query"),
+    "memory_id": ("drawer_id",),
+    "message": ("content", "entry"),
+    "min_score": ("min_similarity", "threshold"),
+    "n": ("limit", "last_n"),
+    "n_results": ("limit",),
+    "name": ("entity", "agent_name"),
+    "namespace": ("wing",),
+    "neighbors": ("context",),
+    "neighbours": ("context",),
+    "new_content": ("content",),
+    "note": ("content", "entry"),
+    "note_id": ("drawer_id",),
+    "num_results": ("limit",),
+    "obj": ("object",),
+    "observation": ("content",),
+    "page_size": ("limit",),
+    "page_token": ("cursor",),
+    "path": ("source", "source_file"),
+    "per_page": ("limit",),
+    "pred": ("predicate",),
+    "project": ("wing",),
+    "prompt": ("query",),
+    "q": ("query",),
+    "question": ("query",),
+    "relation": ("predicate",),
+    "relationship": ("predicate",),
+    "results": ("limit",),
+    "score": ("threshold", "min_similarity"),
+    "search": ("query",),
+    "search_query": ("query",),
+    "sha256": ("expected_sha256",),
+    "similarity": ("threshold", "min_similarity"),
+    "size": ("limit",),
+    "skip": ("offset",),
+    "source": ("source_file", "source_drawer_id"),
+    "source_drawer": ("source_drawer_id",),
+    "source_id": ("source_drawer_id",),
+    "start": ("since", "valid_from", "offset"),
+    "start_date": ("since", "valid_from"),
+    "start_time": ("since", "valid_from"),
+    "subj": ("subject",),
+    "tag": ("room", "topic"),
+    "tags": ("room", "topic"),
+    "target": ("object", "target_room"),
+    "text": ("content", "entry", "query"),
+    "threshold": ("min_similarity",),
+    "title": ("label", "topic"),
+    "to": ("until", "valid_to", "target_wing"),
+    "to_date": ("until", "valid_to"),
+    "top_k": ("limit",),
+    "topic": ("room",),
+    "topn": ("limit",),
+    "type": ("kinds",),
+    "user": ("agent_name", "wing"),
+    "user_id": ("agent_name", "wing"),
+    "valid_at": ("as_of",),
+    "valid_until": ("valid_to",),
+    "value": ("object", "content"),
+    "workspace": ("wing",),
 }
-"""What other tools call the same thing."""
+"""What other products call the same thing: what it is here, first what is likeliest."""
 
 
 class StrictServer(MCPServer[Any]):
@@ -42,6 +132,12 @@ class StrictServer(MCPServer[Any]):
     def __init__(self, name: str, *, tools: Sequence[Tool], **more: Any) -> None:
         self._parameters = {tool.name: tuple(tool.parameters.get("properties", {})) for tool in tools}
         super().__init__(name, tools=list(tools), **more)
+
+    async def run_stdio_async(self) -> None:
+        """Serve one client on stdin and stdout."""
+        async with stdio_server() as (lines, answers):
+            options = self._lowlevel_server.create_initialization_options()
+            await self._lowlevel_server.run(Lines(lines), answers, options)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -67,14 +163,19 @@ class StrictServer(MCPServer[Any]):
 
 
 def _unknown(tool: str, key: str, parameters: Sequence[str]) -> str:
-    other = OTHER_NAMES.get(key, "")
-    hint = f": did you mean {other}?" if other in parameters else _nearest(key, parameters)
+    meant = next((name for name in OTHER_NAMES.get(_plain(key), ()) if name in parameters), "")
+    hint = f": did you mean {meant}?" if meant else _nearest(key, parameters)
     takes = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
     return f"{tool} has no parameter {key!r}{hint or ':'} {takes}"
 
 
+def _plain(key: str) -> str:
+    """Write ``nResults``, ``n-results`` and ``n_results`` in one way."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[-. ]", "_", key).lower()
+
+
 def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name.lower(), list(known), 1, 0.5)
+    close = difflib.get_close_matches(_plain(name), list(known), 1, 0.5)
     return f": did you mean {close[0]}?" if close else ""
 
 

@@ -33,10 +33,9 @@ from castle.store.filing import Filing, NewDrawer, OvertakenError, Place, Versio
 from castle.store.palace import Palace
 from castle.store.places import present_name
 from castle.store.projects import Project, path_text, register
-from castle.store.reading import sealed_spans
 from castle.store.schema import drawers, revisions, sources
+from castle.store.sealing import shown
 from castle.text.chunk import chunks
-from castle.text.served import served_text
 
 KIND = "diary"
 ROOM = "diary"
@@ -305,7 +304,7 @@ def _entries(cx: Connection, agent: str, ids: list[str]) -> list[Entry]:
         .order_by(drawers.c.rid)
     )
     for row in cx.execute(query):
-        text = served_text(row.text, sealed_spans(row.sealed))
+        text = shown(cx, row)
         entry = found.get(row.message_id)
         if entry is None:
             stamp = to_iso(row.authored_at)

@@ -26,12 +26,11 @@ from castle.store.ledger import get_value, set_value
 from castle.store.mentions import matcher_of, relink
 from castle.store.palace import Palace
 from castle.store.projects import path_text
-from castle.store.reading import sealed_spans
 from castle.store.schema import drawers, sources
+from castle.store.sealing import COLUMNS, shown
 from castle.store.session_tables import sessions
 from castle.text.names.detect import detect
 from castle.text.names.scripts import folded_words
-from castle.text.served import served_text
 
 LEARNED_KEY = "names_learned"
 """Row of ``meta``: the change up to which drawers were read for new names."""
@@ -194,9 +193,9 @@ def _prose(cx: Connection, mark: int) -> Iterator[str]:
     of_sources = drawers.join(sources, sources.c.id == drawers.c.source)
     count = select(func.count()).select_from(of_sources).where(prose, drawers.c.seq > mark)
     stride = max(1, -(-cx.execute(count).scalar_one() // READ_AT_ONCE))
-    query = select(drawers.c.text, drawers.c.sealed).select_from(of_sources).where(prose)
+    query = select(*COLUMNS).select_from(of_sources).where(prose)
     before = query.where(drawers.c.seq <= mark).order_by(drawers.c.seq.desc()).limit(READ_AGAIN)
     new = query.where(drawers.c.seq > mark, drawers.c.seq % stride == 0).order_by(drawers.c.seq)
     for statement in (before, new):
-        for text, sealed in cx.execute(statement):
-            yield served_text(text, sealed_spans(sealed))
+        for row in cx.execute(statement):
+            yield shown(cx, row)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from castle.errors import CastleError
 from castle.mine.formats.container import NO_TRANSCRIPT
+from castle.mine.optout import opted_out, session_directories
+from castle.mine.receipts import Comparison, compare
 from castle.mine.report import ConvoReport
+from castle.mine.turns import legal
 from castle.records import Skipped
 from castle.store.locks import FileLock
+from castle.store.palace import Palace
 from castle.store.projects import path_text
-from castle.store.spool import FOLDER, LOCK, Event, read, settle, take
+from castle.store.receipts import Receipt, State, last_failed, record
+from castle.store.spool import (
+    FOLDER,
+    LOCK,
+    Event,
+    read,
+    settle,
+    take,
+    tell_failure,
+    tell_success,
+    unnoted,
+)
+from castle.text.served import mask_secrets
 
 GIVE_UP_AFTER = 30 * 86_400_000_000
 """For how long, in microseconds, a transcript that cannot be filed is tried again."""
@@ -21,7 +38,17 @@ GIVE_UP_AFTER = 30 * 86_400_000_000
 ANSWERED = ("stop", "precompact")
 """Hooks that run only when there is something to file; before and after, a transcript may not exist."""
 
+SAVING = (*ANSWERED, "session-end")
+LATE = "late"
+"""The hook of an event that the drainer notes itself, for a transcript that grew after it was filed."""
+
+BUSY = "the spool is not drained here: its lock is held by another process"
+UNKNOWN = "no conversation is recognised in it"
+
 File = Callable[[Path], ConvoReport]
+OpenPalace = Callable[[], Palace]
+Stamp = tuple[int, int]
+"""Size and time of a file, in bytes and nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +57,8 @@ class DrainReport:
 
     ``events`` named ``transcripts`` different files, of which ``filed`` were read. ``kept`` events wait for
     the next run, because of what ``skipped`` says; ``given_up`` were tried for 30 days and are let go.
+    ``failed`` saves left a receipt that says why. ``saved`` are the transcripts that were filed, as they were
+    before. ``locked_out``: nothing was done, because another process drains, or the lock cannot be had.
     """
 
     events: int = 0
@@ -39,22 +68,25 @@ class DrainReport:
     drawers_new: int = 0
     kept: int = 0
     given_up: int = 0
+    failed: int = 0
+    saved: Mapping[str, Stamp] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
     ignored: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = ()
     interrupted: bool = False
+    locked_out: bool = False
 
     @property
     def incomplete(self) -> bool:
         """Whether something that should have been filed was not."""
-        return bool(self.skipped)
+        return bool(self.skipped or self.failed)
 
 
-def drain(root: Path, now: int, file: File) -> DrainReport:
+def drain(root: Path, now: int, open_palace: OpenPalace, file: File, home: Path) -> DrainReport:
     """Call ``file`` with every transcript that the spool of the palace at ``root`` names.
 
-    Safe to kill at any point and to call from several processes: what was taken and not finished is taken
-    again.
+    Each save leaves a receipt. ``home`` is Castle's own directory. Safe to kill at any point and to call from
+    several processes: what was taken and not finished is taken again.
     """
     folder = root / FOLDER
     if not folder.is_dir():
@@ -62,11 +94,16 @@ def drain(root: Path, now: int, file: File) -> DrainReport:
     lock = FileLock(folder / LOCK)
     with lock as held:
         if not held:
-            return DrainReport(notes=(f"the spool is not drained here: its lock is {lock.reason}",))
+            note = f"the spool is not drained here: its lock is {lock.reason}"
+            return DrainReport(notes=(note,), locked_out=True)
+        missed = unnoted(root)
         files = take(root)
         events, unreadable = read(files)
-        drainer = _Drainer(file, now)
+        if missed is not None:
+            events.append(missed)
+        drainer = _Drainer(open_palace, file, now, home)
         drainer.run(events)
+        drainer.tell(root, bool(events))
         settle(root, files, drainer.kept, unreadable)
         if unreadable:
             detail = f"lines that are no event were moved there: {len(unreadable)}"
@@ -77,13 +114,19 @@ def drain(root: Path, now: int, file: File) -> DrainReport:
 class _Drainer:
     """One run over some events."""
 
-    def __init__(self, file: File, now: int) -> None:
+    def __init__(self, open_palace: OpenPalace, file: File, now: int, home: Path) -> None:
+        self._open_palace = open_palace
         self._file = file
         self._now = now
+        self._home = home
         self._reports: list[ConvoReport] = []
         self._transcripts = 0
         self._given_up = 0
+        self._failed = 0
         self._interrupted = False
+        self._unrecorded: Receipt | None = None
+        self._ignored: list[Skipped] = []
+        self._saved: dict[str, Stamp] = {}
         self.kept: list[Event] = []
         self.skipped: list[Skipped] = []
 
@@ -97,9 +140,26 @@ class _Drainer:
             if self._interrupted:
                 self.kept += named
                 continue
-            trouble = self._one(Path(transcript), named)
-            if trouble:
-                self._keep(transcript, named, trouble)
+            receipt = self._one(Path(transcript), named)
+            if receipt is None:
+                continue
+            if receipt.state != "ok":
+                receipt = self._keep(transcript, named, receipt)
+            self._record(receipt)
+
+    def tell(self, root: Path, ran: bool) -> None:
+        """Leave word for the beginning of the next session, of the last save that failed."""
+        failure = self._unrecorded
+        if failure is None and ran:
+            try:
+                with self._open_palace().ledger.read() as cx:
+                    failure = last_failed(cx)
+            except CastleError as error:
+                failure = _receipt(self._now, (), "failed", str(error))
+        if failure is not None:
+            tell_failure(root, failure.at, failure.session, failure.transcript, failure.detail)
+        elif ran:
+            tell_success(root)
 
     def report(self, events: int) -> DrainReport:
         """Say what was done."""
@@ -112,43 +172,135 @@ class _Drainer:
             drawers_new=sum(report.drawers_new for report in self._reports),
             kept=len(self.kept),
             given_up=self._given_up,
+            failed=self._failed,
+            saved=self._saved,
             skipped=(*skips, *self.skipped),
             ignored=tuple(
                 skip
                 for report in self._reports
                 for skip in (*report.ignored, *(s for s in report.skipped if s.reason == NO_TRANSCRIPT))
-            ),
+            )
+            + tuple(self._ignored),
             notes=tuple(dict.fromkeys(note for report in self._reports for note in report.notes)),
             interrupted=self._interrupted,
         )
 
-    def _one(self, path: Path, named: Sequence[Event]) -> str:
-        """File a transcript; return why its events have to wait, "" when they need not."""
+    def _one(self, path: Path, named: Sequence[Event]) -> Receipt | None:
+        """File a transcript; return the receipt, None when there was nothing to be saved."""
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                return "not a regular file"
-            report = self._file(path)
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                return _receipt(self._now, named, "failed", "not a regular file")
+            reason = opted_out([*(event.cwd for event in named), *session_directories(path)], self._home)
+            if reason:
+                self._ignored.append(Skipped(path_text(path), "ignored: opted out", reason))
+                return _receipt(self._now, named, "ok", f"opted out: {reason}")
+            return self._save(path, named, stamp(status))
         except FileNotFoundError:
-            return "missing" if any(event.hook in ANSWERED for event in named) else ""
+            answered = any(event.hook in ANSWERED for event in named)
+            return _receipt(self._now, named, "failed", "missing") if answered else None
         except (CastleError, OSError) as error:
-            return str(error)
+            return _receipt(self._now, named, "failed", str(error))
         except KeyboardInterrupt:
             self._interrupted = True
             self.kept += named
-            return ""
-        self._reports.append(report)
-        if report.interrupted:
-            self._interrupted = True
-            self.kept += named
-            return ""
-        return "nothing in it could be read" if unread(report) and not report.transcripts else ""
+            return None
+        except Exception as error:  # the edge of one save: a fault in it must not hold up every other
+            return _receipt(self._now, named, "failed", f"{type(error).__name__}: {error}")
 
-    def _keep(self, transcript: str, named: Sequence[Event], trouble: str) -> None:
+    def _save(self, path: Path, named: Sequence[Event], before: Stamp) -> Receipt | None:
+        """File a transcript and those of its subagents, and compare them with what is stored."""
+        paths = [path, *_subagents(path)]
+        reports: list[ConvoReport] = []
+        for each in paths:
+            reports.append(self._file(each))
+            self._reports.append(reports[-1])
+            if reports[-1].interrupted:
+                self._interrupted = True
+                self.kept += named
+                return None
+        unreadable = [skip for report in reports for skip in unread(report)]
+        if unread(reports[0]) and not reports[0].transcripts:
+            return _receipt(self._now, named, "failed", f"nothing in it can be read: {unreadable[0].reason}")
+        if any(event.hook != LATE for event in named):
+            self._saved[str(path)] = before
+        found = compare(self._open_palace(), paths)
+        new = sum(report.messages_new for report in reports)
+        detail = f"{len(unreadable)} of its records cannot be read" if unreadable else ""
+        state: State = "ok"
+        if not reports[0].transcripts and any(event.hook in ANSWERED for event in named):
+            state, detail = "failed", UNKNOWN
+        elif found.stored < found.expected:
+            grew = stamp(path.stat()) != before
+            state = "waiting" if grew else "failed"
+            lacking = found.expected - found.stored
+            detail = "it was still growing" if grew else f"{lacking} of its messages are not stored"
+        return _receipt(self._now, named, state, detail, found, new)
+
+    def _keep(self, transcript: str, named: Sequence[Event], receipt: Receipt) -> Receipt:
+        """Let the events of a save that is not ok wait for the next run, for 30 days."""
+        if receipt.detail == UNKNOWN:
+            self._failed += 1
+            return receipt
         young = [event for event in named if self._now - event.at < GIVE_UP_AFTER]
         self.kept += young
         self._given_up += len(named) - len(young)
         tried = "is tried again" if young else "was tried for 30 days and is let go"
-        self.skipped.append(Skipped(path_text(transcript), trouble, tried))
+        self.skipped.append(Skipped(path_text(transcript), receipt.detail, tried))
+        self._failed += receipt.state == "failed"
+        return (
+            receipt if young else replace(receipt, detail=f"{receipt.detail}; {tried}", settled_at=self._now)
+        )
+
+    def _record(self, receipt: Receipt) -> None:
+        try:
+            palace = self._open_palace()
+            receipt = replace(receipt, detail=mask_secrets(receipt.detail, palace.salt))
+            with palace.ledger.write() as cx:
+                record(cx, receipt)
+        except CastleError as error:
+            # What cannot be recorded must be told all the same; a save nobody knows of is as good as none.
+            detail = receipt.detail if receipt.state == "failed" else f"its receipt: {error}"
+            self._unrecorded = replace(receipt, state="failed", detail=detail)
+
+
+def _receipt(
+    now: int,
+    named: Sequence[Event],
+    state: State,
+    detail: str,
+    found: Comparison | None = None,
+    new: int = 0,
+) -> Receipt:
+    """Make the receipt of a save; of several events, the last that asks for one is named."""
+    found = found or Comparison()
+    saving = [event for event in named if event.hook in SAVING] or list(named)
+    last = saving[-1] if saving else Event(b"", now, "", "", "", "")
+    return Receipt(
+        id=0,
+        at=now,
+        harness=legal(last.harness),
+        hook=legal(last.hook),
+        session=legal(last.session),
+        transcript=path_text(last.transcript),
+        expected=found.expected,
+        stored=found.stored,
+        digest=found.digest,
+        state=state,
+        detail=legal(detail),
+        new=new,
+    )
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """Return what changes when a file is written to."""
+    return status.st_size, status.st_mtime_ns
+
+
+def _subagents(path: Path) -> list[Path]:
+    """Return the folder with the transcripts of a session's subagents, where Claude Code has made one."""
+    folder = path.with_suffix("") / "subagents"
+    return [folder] if folder.is_dir() and not folder.is_symlink() else []
 
 
 def unread(report: ConvoReport) -> list[Skipped]:

@@ -29,12 +29,12 @@ from castle.store.reading import (
     drawers_by_id,
     full_id,
     scope_clause,
-    sealed_spans,
     served,
     within,
 )
 from castle.store.schema import drawers, sources
-from castle.text.served import mask_secrets, served_text
+from castle.store.sealing import shown_texts
+from castle.text.served import mask_secrets
 
 Band = Literal["low", "medium", "high"]
 
@@ -245,11 +245,10 @@ def _suggestions(cx: Connection, rids: Sequence[int]) -> tuple[Suggestion, ...]:
         select(
             novelty.c.drawer,
             novelty.c.score,
-            *(drawers.c[name] for name in ("id", "wing", "room", "text", "sealed")),
+            novelty.c.nearest,
+            *(drawers.c[name] for name in ("id", "wing", "room")),
             sources.c.path,
             nearest.c.id.label("near_id"),
-            nearest.c.text.label("near_text"),
-            nearest.c.sealed.label("near_sealed"),
             near_source.c.path.label("near_path"),
         )
         .select_from(STANDING)
@@ -258,20 +257,18 @@ def _suggestions(cx: Connection, rids: Sequence[int]) -> tuple[Suggestion, ...]:
     )
     found: dict[int, Suggestion] = {}
     for part in batches(rids):
-        for row in cx.execute(query.where(novelty.c.drawer.in_(part))):
+        rows = cx.execute(query.where(novelty.c.drawer.in_(part))).all()
+        texts = shown_texts(cx, [rid for row in rows for rid in (row.drawer, row.nearest)])
+        for row in rows:
             found[row.drawer] = Suggestion(
                 id=row.id,
                 novelty=row.score,
                 wing=row.wing,
                 room=row.room,
                 source=row.path,
-                text=_excerpt(row.text, row.sealed),
+                text=texts[row.drawer][:EXCERPT],
                 nearest=row.near_id,
                 nearest_source=row.near_path,
-                nearest_text=_excerpt(row.near_text, row.near_sealed),
+                nearest_text=texts[row.nearest][:EXCERPT],
             )
     return tuple(found[rid] for rid in rids if rid in found)
-
-
-def _excerpt(text: str, sealed: str | None) -> str:
-    return served_text(text, sealed_spans(sealed))[:EXCERPT]

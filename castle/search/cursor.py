@@ -22,7 +22,7 @@ class Cursor:
     ``asked`` identifies the question with everything it is limited to and ranked by; ``block`` candidates at
     a time are read by the cross-encoder, ``depth`` are recalled by each list; ``now`` is the time of the
     first page and ``head`` the last change that the palace had then. ``judged`` says whether a judge put the
-    first page in order.
+    first page in order, ``by_words`` whether that page had to do without models.
     """
 
     asked: str
@@ -32,6 +32,7 @@ class Cursor:
     now: int
     head: int
     judged: bool = False
+    by_words: bool = False
 
     def encode(self) -> str:
         """Return it as one word."""
@@ -45,7 +46,8 @@ def decode(text: str) -> Cursor:
         padded = text + "=" * (-len(text) % 4)
         values = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
         cursor = Cursor(*values)
-        if not (type(cursor.asked) is str and type(cursor.judged) is bool and _whole(cursor)):
+        flags = (cursor.judged, cursor.by_words)
+        if not (type(cursor.asked) is str and {type(flag) for flag in flags} == {bool} and _whole(cursor)):
             raise ValueError(text)
     except (ValueError, TypeError, UnicodeError, binascii.Error, RecursionError):
         raise UsageError("the cursor is damaged: give it as the page before printed it") from None

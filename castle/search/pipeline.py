@@ -23,6 +23,7 @@ from castle.search.options import Options
 from castle.search.priors import recency
 from castle.search.question import Question, ask, ask_palace
 from castle.search.refine import Engines, Refiner, prepare
+from castle.search.rerank import Absent
 from castle.search.run import Run, timed
 from castle.search.signals import signals
 from castle.search.soar import WORKING_MEMORY
@@ -84,8 +85,11 @@ def found(
             "the palace has changed since the first page; hits may repeat or be missing"
         )
     judged = ranking.judge_status is not None and not ranking.judge_status.error
+    by_words = bool(ranking.run.without)
     if after is None:
-        page = replace(page, judged=judged)
+        page = replace(page, judged=judged, by_words=by_words)
+    elif page.by_words != by_words:
+        ranking.run.degraded.append("one of the pages is by words only; hits may repeat or be missing")
     elif page.judged != judged and page.offset < page.block:
         ranking.run.degraded.append("only one of the pages was judged; hits may repeat or be missing")
     units = united(ranking.candidates, ranking.drawers, options.by)
@@ -119,7 +123,9 @@ def rank(
     needed: int,
 ) -> Ranking:
     """Rank everything that is found; the first ``needed`` have been through every stage."""
-    run = Run()
+    run = Run(palace.unready)
+    if run.without and engines.encoder is not None:
+        engines = replace(engines, encoder=lambda: Absent(run.without))
     prepare(options, engines)
     _open(palace, run)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
@@ -205,10 +211,14 @@ def _recall(
         "lexical": lambda: recall.lexical(palace, question.query, scope, depth, dated),
         "graph": lambda: recall.graph(palace, question, scope, options.graph_top_n),
     }
+    lists: dict[str, Sequence[Candidate]] = {}
+    if run.without:
+        del work["dense"]
+        lists["dense"] = []
+        run.skip("dense", run.without)
     with ThreadPoolExecutor(len(work), thread_name_prefix="castle-recall") as pool:
         waiting = {name: pool.submit(timed, name, job) for name, job in work.items()}
         done = {name: future.result() for name, future in waiting.items()}
-    lists: dict[str, Sequence[Candidate]] = {}
     for name, (listed, report, failure) in done.items():
         run.add(report, failure)
         lists[name] = listed
@@ -333,7 +343,7 @@ def _open(palace: Palace, run: Run) -> None:
     Libraries that are imported in several threads at once get in each other's way. What cannot be opened is
     reported by the stage that needs it.
     """
-    if palace.opened:
+    if palace.opened or run.without:
         return
 
     def work() -> list[Candidate]:
@@ -352,7 +362,7 @@ def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
 
     def work() -> list[Candidate]:
         catch_up_lexicon(palace, deadline=time.monotonic() + seconds)
-        if behind(palace, palace.vectors):
+        if not run.without and behind(palace, palace.vectors):
             _ = palace.embedder
             catch_up_vectors(palace, deadline=time.monotonic() + seconds)
             late = missing(palace, palace.vectors)

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from castle.errors import UnreadableError
 from castle.models.base import CrossEncoder, checked_scores
 from castle.search.candidates import Candidate, ranked
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 STAGE = "cross-encoder"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The cross-encoder of a search that has to do without models; ``why`` is what it says of itself."""
+
+    why: str
+    identity: str = "absent"
+    confident: float = 0.0
+    blend: float = 0.0
+    reason: str = ""
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Raise UnreadableError: this reads nothing."""
+        raise UnreadableError(self.why)
 
 
 def rerank(

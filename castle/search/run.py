@@ -29,11 +29,15 @@ class StageUnavailable(CastleError):
 
 
 class Run:
-    """The reports of a search, in the order of its stages."""
+    """The reports of a search, in the order of its stages.
 
-    def __init__(self) -> None:
+    ``without`` says why it has to do without models, "" if it need not.
+    """
+
+    def __init__(self, without: str = "") -> None:
+        self.without = without
         self.reports: list[StageReport] = []
-        self.degraded: list[str] = []
+        self.degraded: list[str] = [without] if without else []
 
     def stage(
         self, name: str, work: Callable[[], Sequence[Candidate]], given: Sequence[Candidate] = ()

@@ -92,6 +92,8 @@ def _unrecalled(palace: Palace, ranking: Ranking, drawer: Drawer) -> str:
         parts.append("it has no vector yet (castle repair)")
     else:
         cosine = float(palace.embedder.embed_query(ranking.question.text) @ vector)
-        last = f", the last of the {len(ranking.lists['dense'])} nearest has {floors['dense']:.3f}"
-        parts.append(f"its cosine is {cosine:.3f}{last if 'dense' in floors else ''}")
+        parts.append(f"its cosine is {cosine:.3f}")
+        if "dense" in floors:
+            nearest = len(ranking.lists["dense"])
+            parts[-1] += f", the last of the {nearest} nearest has {floors['dense']:.3f}"
     return f"it was not recalled: {'; '.join(parts)}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from castle.service.filing import Filing
+from castle.service.capture import Capturing
+from castle.service.doctor import Doctoring
 from castle.service.keeping import Keeping
 from castle.service.knowing import Knowing
-from castle.service.reading import Reading
-from castle.service.searching import Searching
+from castle.service.notes import Notes
+from castle.service.serving import Serving
+from castle.service.wakeup import Waking
 
 
-class Castle(Filing, Searching, Reading, Keeping, Knowing):
+class Castle(Capturing, Notes, Serving, Waking, Keeping, Knowing, Doctoring):
     """A palace and everything that can be done with it.
 
     ``palace`` is its directory; left out, the settings decide (the environment variable CASTLE_PALACE_PATH,

@@ -1,4 +1,4 @@
-"""Filing: projects, conversations, diaries, and what hooks have noted."""
+"""Filing: projects, conversations and diaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from castle.mine.modes import Mode
     from castle.mine.report import ConvoReport, MineReport, Progress, SyncReport
     from castle.mine.split import SplitReport
-    from castle.mine.spool import DrainReport
 
 Extract = Literal["exchange", "general"]
 Report = TypeVar("Report", "MineReport", "ConvoReport")
@@ -119,15 +118,6 @@ class Filing(Base):
         options = ConvoOptions(wing, agent, limit, dry_run, extract == "general")
         palace = None if dry_run and not self._exists() else self._palace(create=not dry_run)
         return self._learn(mine_conversations(palace, Path(path), options, self.settings, progress), None)
-
-    def drain_spool(self, *, progress: Progress | None = None) -> DrainReport:
-        """File every transcript that agents' hooks have named since the last time; see ``castle.hooks``.
-
-        Events whose transcript could not be filed are kept and reported.
-        """
-        from castle.mine.spool import drain
-
-        return drain(self.root, self._clock(), lambda path: self.mine_conversations(path, progress=progress))
 
     def sync(self, path: Path | str, *, apply: bool = False, actor: str | None = None) -> SyncReport:
         """Report a project's filed files that are gone from disk; ``apply`` marks their drawers superseded.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from castle.answers import Found, Page, to_found
@@ -13,20 +14,42 @@ from castle.service.base import Base
 if TYPE_CHECKING:
     from castle.store.reading import PlaceCount
     from castle.store.session_reading import SessionPage, Spoken
+    from castle.store.use import Uses
 
 
 class Reading(Base):
     """What shows words as they are filed."""
 
+    @cached_property
+    def _uses(self) -> Uses:
+        """The uses of drawers that are not written yet."""
+        from castle.store.use import Uses
+
+        return Uses()
+
+    def _write_uses(self) -> None:
+        if self._opened is not None:
+            self._uses.flush(self._opened.ledger)
+
+    def close(self) -> None:
+        """Close the palace."""
+        self._write_uses()
+        super().close()
+
     def get(self, id: str, *, context: int = 0) -> list[Found]:
         """Return a drawer, with up to ``context`` neighbours before and after it in its source.
 
-        ``id`` may be a unique beginning of at least six characters. Raises NotFoundError.
+        ``id`` may be a unique beginning of at least six characters. Counts as a use of the drawer. Raises
+        NotFoundError.
         """
         from castle.store.reading import full_id, neighbours
 
-        with self._palace().ledger.read() as cx:
-            return [to_found(*pair) for pair in neighbours(cx, full_id(cx, id), context)]
+        ledger = self._palace().ledger
+        with ledger.read() as cx:
+            id = full_id(cx, id)
+            found = [to_found(*pair) for pair in neighbours(cx, id, context)]
+        self._uses.add(ledger, id)
+        return found
 
     def get_source(self, name: str) -> list[Found]:
         """Return every drawer of a source's last revision in order; joined, their texts are the source.

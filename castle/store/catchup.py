@@ -25,6 +25,7 @@ from castle.store.projection import (
     Watermark,
 )
 from castle.store.reading import changed_rows, count_changed
+from castle.store.redetect import purge, redetect
 from castle.store.schema import vectors as vector_cache
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ VECTOR_BATCH = 1024
 EMBED_BATCH = 128
 HASTY_BATCH = 8
 HASTY_PATIENCE = 0.05
+REDETECT_SECONDS = 20.0
+HASTY_REDETECT = 0.1
 
 
 def behind(palace: Palace, projection: Projection) -> int:
@@ -63,12 +66,27 @@ def _reached(palace: Palace, projection: Projection) -> int:
 def catch_up_lexicon(
     palace: Palace, *, deadline: float | None = None, progress: Progress | None = None
 ) -> None:
-    """Bring the index of words up to date; ``deadline`` (monotonic seconds) makes it stop early."""
+    """Bring the index of words up to date; ``deadline`` (monotonic seconds) makes it stop early.
+
+    Before that, some of the time is spent on drawers that were read with older rules for secrets.
+    """
+    _look_again(palace, deadline)
 
     def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
         palace.lexicon.apply(rows, mark)
 
     _catch_up(palace, palace.lexicon, apply, LEXICON_BATCH, deadline, progress)
+
+
+def _look_again(palace: Palace, deadline: float | None) -> None:
+    """Read drawers of older rules again; without a deadline, clear the indexes of what was found, too."""
+    if deadline is not None:
+        hasty = min(HASTY_REDETECT, (deadline - time.monotonic()) / 2)
+        with suppress(PalaceBusyError):
+            redetect(palace, deadline=time.monotonic() + hasty)
+    elif not palace.ledger.read_only:
+        redetect(palace, deadline=time.monotonic() + REDETECT_SECONDS)
+        purge(palace)
 
 
 def catch_up_vectors(
@@ -94,8 +112,11 @@ def catch_up_vectors(
 
 
 def refresh(palace: Palace, seconds: float) -> None:
-    """Bring both projections up to date as far as ``seconds`` go; a search reports what remains."""
-    for catch_up in (catch_up_lexicon, catch_up_vectors):
+    """Bring both projections up to date as far as ``seconds`` go; a search reports what remains.
+
+    Vectors wait for as long as models are not there.
+    """
+    for catch_up in (catch_up_lexicon,) if palace.unready else (catch_up_lexicon, catch_up_vectors):
         with suppress(ProjectionUnavailable, ProjectionBlocked, ModelError, PalaceBusyError):
             catch_up(palace, deadline=time.monotonic() + seconds)
 

@@ -20,11 +20,11 @@ from castle.records import HIDDEN_KINDS
 from castle.store.closet_tables import aaak, closet_drawers, closet_lines, closets
 from castle.store.ledger import Ledger, batches, to_json
 from castle.store.projection import legal_text
-from castle.store.reading import sealed_spans
 from castle.store.schema import drawers, membership, sources
+from castle.store.sealing import COLUMNS, shown
+from castle.text import secrets
 from castle.text.aaak import Dialect
 from castle.text.closet import ClosetLine, Gist, pack
-from castle.text.served import served_text
 
 _BUILDER = "closets/1"
 _BATCH = 500
@@ -293,7 +293,9 @@ def _pages(cx: Connection, source: Row[*tuple[Any, ...]], fresh: bool) -> list[C
         .select_from(closet_drawers.join(drawers, closet_drawers.c.drawer == drawers.c.rid))
         .where(
             closet_drawers.c.line == closet_lines.c.id,
-            (drawers.c.seq != closet_drawers.c.seq) | (drawers.c.state != "current"),
+            (drawers.c.seq != closet_drawers.c.seq)
+            | (drawers.c.state != "current")
+            | (drawers.c.detector_version < secrets.DETECTOR_VERSION),
         )
     )
     points = exists().where(closet_drawers.c.line == closet_lines.c.id)
@@ -375,13 +377,13 @@ def _current() -> ColumnElement[bool]:
 
 def _drawers_of(cx: Connection, source: int) -> Iterator[_Held]:
     query = (
-        select(drawers.c.rid, drawers.c.id, drawers.c.seq, drawers.c.text, drawers.c.sealed)
+        select(*COLUMNS, drawers.c.id, drawers.c.seq)
         .select_from(membership.join(drawers, membership.c.drawer == drawers.c.rid))
         .where(membership.c.source == source, membership.c.to_revision.is_(None), _current())
         .order_by(membership.c.ordinal)
     )
     for row in cx.execute(query.execution_options(yield_per=_BATCH)):
-        yield _Held(row.rid, row.id, row.seq, served_text(row.text, sealed_spans(row.sealed)))
+        yield _Held(row.rid, row.id, row.seq, shown(cx, row))
 
 
 def _in_batches(items: Iterator[_Held]) -> Iterator[list[_Held]]:

@@ -28,8 +28,11 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     entity_tables,
     graph_tables,
     novelty_tables,
+    receipt_tables,
+    reveal_tables,
     session_tables,
     tunnel_tables,
+    use_tables,
 )
 from castle.store.native import is_full
 from castle.store.schema import SCHEMA_VERSION, lineage, meta, tables
@@ -205,11 +208,14 @@ class Ledger:
     def _add_tables(self) -> None:
         """Make the tables that have come with later versions; what reads them does without until then."""
         with self.read() as cx:
-            query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+            query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'index')"
             known = {name for (name,) in cx.exec_driver_sql(query)}
-        if tables.tables.keys() - known:
+        indexes = [index for table in tables.tables.values() for index in table.indexes]
+        if tables.tables.keys() - known or {index.name for index in indexes} - known:
             with self.write() as cx:
                 tables.create_all(cx)
+                for index in indexes:
+                    index.create(cx, checkfirst=True)
 
 
 def get_value(cx: Connection, key: str) -> str | None:

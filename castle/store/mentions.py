@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from castle.records import SealedSpan
 from castle.store.entity_tables import mentions, name_backlog, registry
 from castle.store.graph_tables import entities, entity_aliases
 from castle.store.ledger import Ledger, get_value, set_value
 from castle.store.schema import drawers
-from castle.text.served import served_text
+from castle.store.sealing import COLUMNS, shown
 
 if TYPE_CHECKING:
     from castle.text.names.matcher import Matcher
@@ -53,7 +52,7 @@ def link_mentions(cx: Connection, rids: Sequence[int]) -> int:
     found: list[dict[str, object]] = []
     for start in range(0, len(rids), _AT_ONCE):
         query = _texts().where(drawers.c.rid.in_(rids[start : start + _AT_ONCE]))
-        found += _links(matcher, cx.execute(query))
+        found += _links(cx, matcher, cx.execute(query))
     _write(cx, found)
     return len(found)
 
@@ -128,8 +127,9 @@ def _step(ledger: Ledger, batch: int) -> Relinked | None:
         ends = [row.upto if row.done == start else row.done for row in waiting]
         query = _texts().where(drawers.c.rid > start, drawers.c.rid <= min(ends), drawers.c.seq.is_not(None))
         rows = list(cx.execute(query.order_by(drawers.c.rid).limit(batch)))
+        found = list(_links(cx, matcher, rows))
     done = rows[-1].rid if len(rows) == batch else min(ends)
-    links = [link for link in _links(matcher, rows) if link["entity"] in wanted]
+    links = [link for link in found if link["entity"] in wanted]
     with ledger.write() as cx:
         if get_value(cx, NAMES_KEY) != token:
             return Relinked(0, 0, 0)
@@ -142,15 +142,12 @@ def _step(ledger: Ledger, batch: int) -> Relinked | None:
 
 
 def _texts() -> Any:
-    return select(drawers.c.rid, drawers.c.text, drawers.c.sealed, drawers.c.speaker)
+    return select(*COLUMNS, drawers.c.speaker)
 
 
-def _links(matcher: Matcher, rows: Iterable[Any]) -> Iterator[dict[str, object]]:
+def _links(cx: Connection, matcher: Matcher, rows: Iterable[Any]) -> Iterator[dict[str, object]]:
     for row in rows:
-        text = row.text
-        if row.sealed:
-            text = served_text(text, [SealedSpan(*span) for span in json.loads(row.sealed)])
-        named = {match.entity for match in matcher.find(text)}
+        named = {match.entity for match in matcher.find(shown(cx, row))}
         if row.speaker:
             named.update(speaker_entities(matcher, row.speaker))
         for entity in sorted(named):

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 DEFAULT_EMBEDDER = "builtin"
 POLL_SECONDS = 0.1
 
+# Whoever imports the native libraries has to do it alone: a thread that meets numpy half imported fails.
+_NATIVE = threading.RLock()
+
 TOKEN_CACHE = "tokens.db"
 """What the built-in cross-encoder has computed; bounded, and computed again where it is missing."""
 
@@ -57,7 +60,11 @@ class Palace:
         self._wanted = embedder
         self._device = device
         self._embedder: Embedder | None = None
-        self._loading = threading.Lock()
+        self.unready = ""
+        """Why searches have to do without models now, "" when they need not.
+
+        Who sets it says that models are loaded elsewhere, and that nobody is to wait for them.
+        """
         if create:
             self._record_embedder(describe_embedder(embedder or DEFAULT_EMBEDDER))
 
@@ -95,9 +102,12 @@ class Palace:
     @cached_property
     def vectors(self) -> Vectors:
         """The table of vectors."""
-        from castle.store.vectors import Vectors
+        with _NATIVE:
+            from castle.store.lance import import_lancedb
+            from castle.store.vectors import Vectors
 
-        return Vectors(self.root / "drawers.lance", self.identity)
+            import_lancedb()
+            return Vectors(self.root / "drawers.lance", self.identity)
 
     @property
     def embedder(self) -> Embedder:
@@ -105,7 +115,7 @@ class Palace:
 
         Raises EmbedderIdentityMismatchError when another one was asked for or the installed one has changed.
         """
-        with self._loading:
+        with _NATIVE:
             if self._embedder is None:
                 self.check_embedder()
                 self._embedder = load_embedder(self._wanted or self.identity.name, self._device)

@@ -14,10 +14,11 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 
 from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
-from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan, State
+from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, State
 from castle.store.ledger import batches
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.schema import drawers, membership, revisions, sources
+from castle.store.sealing import is_old, sealed_of, shown
 from castle.text.served import mask_secrets, served_text
 
 _MIN_PREFIX = 6
@@ -117,16 +118,16 @@ def _whole(row: AnyRow) -> Iterator[None]:
         ) from error
 
 
-def to_drawer(row: AnyRow) -> Drawer:
+def to_drawer(cx: Connection, row: AnyRow) -> Drawer:
     """Build a Drawer from a row of ``drawers`` joined with ``sources.key`` as ``source_key``.
 
     Raises PalaceError for a damaged row.
     """
     with _whole(row):
-        return _drawer(row)
+        return _drawer(cx, row)
 
 
-def _drawer(row: AnyRow) -> Drawer:
+def _drawer(cx: Connection, row: AnyRow) -> Drawer:
     return Drawer(
         id=row.id,
         seq=row.seq,
@@ -141,19 +142,14 @@ def _drawer(row: AnyRow) -> Drawer:
         text=row.text,
         raw=row.raw,
         sha256=row.sha256.hex(),
-        sealed=sealed_spans(row.sealed),
-        context=row.context,
+        sealed=sealed_of(cx, row),
+        context=_masked(row.context) if is_old(row) else row.context,
         authored_at=row.authored_at,
         filed_at=row.filed_at,
         added_by=row.added_by,
         state=row.state,
         metadata=json.loads(row.metadata) if row.metadata else {},
     )
-
-
-def sealed_spans(stored: str | None) -> tuple[SealedSpan, ...]:
-    """Read the ``sealed`` column."""
-    return tuple(SealedSpan(*span) for span in json.loads(stored)) if stored else ()
 
 
 _DRAWER_COLUMNS = (
@@ -193,7 +189,7 @@ def drawers_by_id(cx: Connection, ids: Sequence[str]) -> dict[str, Drawer]:
     found: dict[str, Drawer] = {}
     for batch in batches(ids):
         for row in cx.execute(select(*_DRAWER_COLUMNS).select_from(_FROM).where(drawers.c.id.in_(batch))):
-            found[row.id] = to_drawer(row)
+            found[row.id] = to_drawer(cx, row)
     return found
 
 
@@ -201,7 +197,7 @@ def drawers_of_messages(cx: Connection, source: int, keys: Sequence[str]) -> lis
     """Return the drawers of messages of one source, in the order they were filed, without forgotten ones."""
     wanted = and_(drawers.c.source == source, drawers.c.message_id.in_(keys), drawers.c.state != "forgotten")
     query = select(*_DRAWER_COLUMNS).select_from(_FROM).where(wanted, drawers.c.seq.is_not(None))
-    return [to_drawer(row) for row in cx.execute(query.order_by(drawers.c.rid))]
+    return [to_drawer(cx, row) for row in cx.execute(query.order_by(drawers.c.rid))]
 
 
 def addresses(cx: Connection, ids: Sequence[str]) -> dict[str, Address]:
@@ -254,7 +250,7 @@ def listed(cx: Connection, scope: Scope, limit: int, offset: int) -> tuple[int, 
         .limit(limit)
         .offset(offset)
     )
-    return total, [to_drawer(row) for row in cx.execute(query)]
+    return total, [to_drawer(cx, row) for row in cx.execute(query)]
 
 
 def counts(cx: Connection) -> list[PlaceCount]:
@@ -386,7 +382,7 @@ def _placed(cx: Connection, condition: ColumnElement[bool]) -> Iterator[tuple[Dr
         .order_by(membership.c.ordinal)
     )
     for row in cx.execute(query):
-        yield to_drawer(row), Address(row.path, row.start, row.end, row.first_line, row.last_line)
+        yield to_drawer(cx, row), Address(row.path, row.start, row.end, row.first_line, row.last_line)
 
 
 def changed_rows(cx: Connection, after: int, limit: int) -> list[ProjectionRow]:
@@ -398,7 +394,7 @@ def changed_rows(cx: Connection, after: int, limit: int) -> list[ProjectionRow]:
         .order_by(drawers.c.seq)
         .limit(limit)
     )
-    return [projection_row(row) for row in cx.execute(query)]
+    return [projection_row(cx, row) for row in cx.execute(query)]
 
 
 def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tuple[int, list[ProjectionRow]]:
@@ -412,7 +408,7 @@ def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tu
         .order_by(drawers.c.seq.desc())
         .limit(limit)
     )
-    return total, [projection_row(row) for row in cx.execute(query)]
+    return total, [projection_row(cx, row) for row in cx.execute(query)]
 
 
 def count_changed(cx: Connection, after: int, *, forgotten: bool = True) -> int:
@@ -423,13 +419,13 @@ def count_changed(cx: Connection, after: int, *, forgotten: bool = True) -> int:
     return cx.execute(query).scalar() or 0
 
 
-def projection_row(row: AnyRow) -> ProjectionRow:
+def projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
     """Build what projections see of a drawer; raises PalaceError for a damaged row."""
     with _whole(row):
-        return _projection_row(row)
+        return _projection_row(cx, row)
 
 
-def _projection_row(row: AnyRow) -> ProjectionRow:
+def _projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
     state: State = row.state
     return ProjectionRow(
         id=row.id,
@@ -447,7 +443,7 @@ def _projection_row(row: AnyRow) -> ProjectionRow:
         ended_at=row.ended_at,
         sha256=row.sha256.hex(),
         context=_masked(row.context),
-        text=served_text(row.text, sealed_spans(row.sealed)),
+        text=shown(cx, row),
     )
 
 

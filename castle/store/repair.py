@@ -5,6 +5,7 @@ from __future__ import annotations
 from castle.records import Finding
 from castle.store.catchup import Progress, catch_up_lexicon, catch_up_vectors
 from castle.store.palace import Palace
+from castle.store.redetect import redetect
 from castle.store.verify import Progress as VerifyProgress
 from castle.store.verify import every_row, verify
 
@@ -12,13 +13,16 @@ from castle.store.verify import every_row, verify
 def repair(palace: Palace, progress: VerifyProgress | None = None) -> list[Finding]:
     """Verify, rebuild each projection that failed, and return the findings of a second verification.
 
-    The ledger itself is never changed: what is wrong in it stays reported. Raises PalaceError, and leaves the
+    Drawers that were read with older rules for secrets are read again. Nothing else of the ledger is changed:
+    what is wrong in it stays reported. Raises PalaceError, and leaves the
     projections as they are, when a row is so damaged that they cannot be built from it.
     """
-    failed = {finding.check for finding in verify(palace, progress) if finding.status == "failed"}
 
     def phase(name: str) -> Progress | None:
         return None if progress is None else lambda done, total: progress(name, done, total)
+
+    redetect(palace, progress=phase("secrets"))
+    failed = {finding.check for finding in verify(palace, progress) if finding.status == "failed"}
 
     if not failed.isdisjoint(("words", "vectors")):
         for _ in every_row(palace):

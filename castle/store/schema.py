@@ -129,6 +129,7 @@ drawers = Table(
     Index("ix_drawers_place", "state", "wing", "room"),
     Index("ix_drawers_source", "source"),
     Index("ix_drawers_sha256", "sha256"),
+    Index("ix_drawers_detector", "detector_version", "seq"),
 )
 
 membership = Table(

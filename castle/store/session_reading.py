@@ -12,6 +12,7 @@ from castle.store.reading import drawers_of_messages, members, named_source, ser
 from castle.store.schema import sources
 from castle.store.session_tables import messages, sessions
 from castle.store.sessions import KIND, drawer_key
+from castle.text.served import mask_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def list_sessions(cx: Connection, wing: str | None, limit: int, offset: int) -> 
         SessionRow(
             row.session,
             row.format,
-            row.title,
+            mask_secrets(row.title, b""),
             row.wing,
             row.cwd,
             row.said,

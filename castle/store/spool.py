@@ -2,7 +2,8 @@
 
 ``events.jsonl`` is what hooks append to. A drainer renames it to ``drain-….jsonl`` before it reads it, so
 that nothing is added to what it works on; a file of that name which is left behind by a crash is drained by
-the next one. Lines that are no event are moved to ``unreadable.jsonl``.
+the next one. Lines that are no event are moved to ``unreadable.jsonl``. ``failed.json`` is there while the
+last save of some session has failed: the beginning of a session reads it, which cannot open the ledger.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "spool"
 FILE = "events.jsonl"
 UNREADABLE = "unreadable.jsonl"
+FAILED = "failed.json"
 LOCK = "drain.lock"
 _PREFIX = "drain-"
 
@@ -31,6 +34,15 @@ class Event:
     harness: str
     session: str
     transcript: str
+    cwd: str = ""
+
+
+def pending(root: Path) -> bool:
+    """Whether anything has been noted that no drainer has taken yet."""
+    try:
+        return (root / FOLDER / FILE).stat().st_size > 0
+    except OSError:
+        return False
 
 
 def waiting(root: Path) -> int:
@@ -81,6 +93,42 @@ def settle(root: Path, files: Sequence[Path], kept: Sequence[Event], unreadable:
         file.unlink()
 
 
+def unnoted(root: Path) -> Event | None:
+    """Return the event that ``failed.json`` holds, for which the spool had no room."""
+    loaded = _failure(root)
+    return _event(json.dumps(loaded).encode("ascii")) if loaded.get("unnoted") is True else None
+
+
+def tell_failure(root: Path, at: int, session: str, transcript: str, detail: str) -> None:
+    """Leave word of a save that failed in ``failed.json``, as well as that is possible on a full disk."""
+    said = {"v": 1, "at": at, "session": session, "transcript": transcript, "detail": detail}
+    if _failure(root) == said:
+        return
+    folder = root / FOLDER
+    line = json.dumps(said, ensure_ascii=True).encode("ascii")
+    draft = folder / f"{FAILED}.tmp"
+    try:
+        _write(draft, [line], os.O_TRUNC)
+        draft.replace(folder / FAILED)
+    except OSError:
+        with suppress(OSError):  # what is there already may still have room
+            _write(folder / FAILED, [line], os.O_TRUNC)
+
+
+def tell_success(root: Path) -> None:
+    """Take back that a save has failed."""
+    with suppress(OSError):
+        (root / FOLDER / FAILED).unlink(missing_ok=True)
+
+
+def _failure(root: Path) -> Mapping[str, object]:
+    try:
+        loaded = json.loads((root / FOLDER / FAILED).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return loaded if isinstance(loaded, Mapping) else {}
+
+
 def _files(folder: Path, *, taken_too: bool) -> list[Path]:
     names = sorted(folder.glob(f"{_PREFIX}*.jsonl"))
     return [*names, folder / FILE] if taken_too else names
@@ -103,9 +151,9 @@ def _event(line: bytes) -> Event | None:
     at, transcript = loaded.get("at"), loaded.get("transcript")
     if not isinstance(at, int) or not isinstance(transcript, str) or not transcript or "\0" in transcript:
         return None
-    names = [loaded.get(key) for key in ("hook", "harness", "session")]
-    hook, harness, session = (name if isinstance(name, str) else "" for name in names)
-    return Event(line, at, hook, harness, session, transcript)
+    names = [loaded.get(key) for key in ("hook", "harness", "session", "cwd")]
+    hook, harness, session, cwd = (name if isinstance(name, str) else "" for name in names)
+    return Event(line, at, hook, harness, session, transcript, cwd)
 
 
 def _write(path: Path, lines: Sequence[bytes], flag: int) -> None:

@@ -13,6 +13,8 @@ from castle.store.ledger import FILE_NAME
 from castle.store.palace import TOKEN_CACHE, Palace
 from castle.store.projection import Projection
 from castle.store.reading import PlaceCount, counts
+from castle.store.receipts import Receipt, last_failed
+from castle.store.redetect import left
 from castle.store.schema import sources
 from castle.store.spool import waiting
 
@@ -31,7 +33,9 @@ class Projected:
 class Status:
     """What a palace holds, and whether everything that makes it searchable is up to date.
 
-    ``spool_events`` were noted by hooks and are not filed yet.
+    ``spool_events`` were noted by hooks and are not filed yet. ``old_detector`` counts drawers that were read
+    with older rules for secrets: what is shown of them is masked each time, their indexes are not yet.
+    ``failed_save`` is the latest save of a session that failed and that no later one made up for.
     """
 
     palace: str
@@ -45,6 +49,8 @@ class Status:
     ledger_bytes: int
     cache_bytes: int
     spool_events: int
+    old_detector: int = 0
+    failed_save: Receipt | None = None
 
 
 def status(palace: Palace) -> Status:
@@ -53,6 +59,8 @@ def status(palace: Palace) -> Status:
         places = counts(cx)
         known = select(func.count()).select_from(sources).where(sources.c.revision > 0)
         source_count = cx.execute(known).scalar_one()
+        old_detector = left(cx)
+        failed_save = last_failed(cx)
     return Status(
         palace=str(palace.root),
         embedder=palace.identity.name,
@@ -68,6 +76,8 @@ def status(palace: Palace) -> Status:
         ledger_bytes=_bytes(palace, FILE_NAME),
         cache_bytes=_bytes(palace, TOKEN_CACHE),
         spool_events=waiting(palace.root),
+        old_detector=old_detector,
+        failed_save=failed_save,
     )
 
 

@@ -21,8 +21,9 @@ from castle.store.graph_tables import entities
 from castle.store.graph_values import without_secret
 from castle.store.ledger import Ledger
 from castle.store.places import present_name
-from castle.store.reading import full_id, sealed_spans
+from castle.store.reading import full_id
 from castle.store.schema import drawers
+from castle.store.sealing import shown
 from castle.store.tunnel_tables import tunnels
 from castle.store.tunnel_values import (
     Connection,
@@ -35,7 +36,6 @@ from castle.store.tunnel_values import (
     Traversal,
     Tunnel,
 )
-from castle.text.served import served_text
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -320,7 +320,7 @@ def _connection(cx: Cx, tunnel: Tunnel, here: Spot) -> Connection:
 
 def _preview(cx: Cx, drawer: str) -> str:
     row = cx.execute(select(drawers).where(drawers.c.id == drawer)).one()
-    return served_text(row.text, sealed_spans(row.sealed))[:PREVIEW] if row.state == "current" else ""
+    return shown(cx, row)[:PREVIEW] if row.state == "current" else ""
 
 
 def _made(cx: Cx, wing: str | None = None) -> list[Tunnel]:

@@ -19,7 +19,8 @@ from castle.text import secret_values as values
 from castle.text.secret_names import Found, named_secrets, places
 
 DETECTOR_VERSION = 2
-"""The rules a drawer was read with, filed with it. Nothing reads drawers of older rules again."""
+"""The rules a drawer was read with, filed with it. Raise it with every change that finds more: drawers of
+older rules are read again, see ``castle.store.redetect``."""
 LONGEST_BLOCK = 65_536
 """Characters of a private key block that are sealed at most."""
 _LONGEST_HEADER = 8_192

@@ -52,7 +52,7 @@ def test_show_lists_every_key_with_its_origin(
     assert lines["weight_dense"] == ["weight_dense", "2.0", "environment", "CASTLE_WEIGHT_DENSE"]
     before, after = out.split("\nAccepted, but not read by this version:\n")
     assert "weight_sparse" in before
-    assert "reranker_k_hook" in after
+    assert "topic_tunnel_min_count" in after
     assert err == ""
 
 

@@ -266,10 +266,7 @@ def test_mappings_replace_the_default(home: Path) -> None:
 
 def test_keys_that_are_not_read_yet_are_accepted_and_say_what_will_read_them() -> None:
     waiting = {name: key.pending for name, key in keys().items() if key.pending}
-    assert waiting == {
-        "reranker_k_hook": "capture hooks",
-        "topic_tunnel_min_count": "tunnels",
-    }
+    assert waiting == {"topic_tunnel_min_count": "tunnels"}
 
 
 def test_every_default_is_accepted_in_a_file(home: Path) -> None:

@@ -10,11 +10,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from castle.hooks.start import take
 
 SESSION = "4f0c1a2b-7d3e-4c55-9a68-2f1e0d9c8b7a"
 SECRET = "words of somebody"
@@ -25,6 +27,21 @@ CLAUDE_CODE: Mapping[str, Mapping[str, object]] = {
     "stop": {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": SECRET},
     "precompact": {"hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": ""},
     "session-end": {"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"},
+    "post-tool-use": {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": SECRET},
+        "tool_response": {"stdout": SECRET},
+        "tool_use_id": "toolu_1",
+    },
+    "subagent-stop": {
+        "hook_event_name": "SubagentStop",
+        "stop_hook_active": False,
+        "agent_id": "a2018e5",
+        "agent_type": "Explore",
+        "agent_transcript_path": "/t/session/subagents/agent-a2018e5.jsonl",
+        "last_assistant_message": SECRET,
+    },
 }
 CODEX: Mapping[str, Mapping[str, object]] = {
     "session-start": {"hook_event_name": "SessionStart", "source": "startup"},
@@ -36,6 +53,23 @@ CODEX: Mapping[str, Mapping[str, object]] = {
         "last_assistant_message": SECRET,
     },
     "precompact": {"hook_event_name": "PreCompact", "turn_id": "t1", "trigger": "manual"},
+    "post-tool-use": {
+        "hook_event_name": "PostToolUse",
+        "turn_id": "t1",
+        "tool_name": "shell",
+        "tool_input": {"command": [SECRET]},
+        "tool_response": SECRET,
+        "tool_use_id": "call_1",
+    },
+    "subagent-stop": {
+        "hook_event_name": "SubagentStop",
+        "turn_id": "t1",
+        "stop_hook_active": False,
+        "agent_id": "019e1695-0522-7c83-8b39-0dd379793f80",
+        "agent_type": "worker",
+        "agent_transcript_path": None,
+        "last_assistant_message": SECRET,
+    },
 }
 
 
@@ -65,11 +99,15 @@ def hook(palace: Path, data: bytes, *arguments: str) -> subprocess.CompletedProc
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A palace's directory, with nothing in it yet."""
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A palace's directory in which no drainer is started: its lock is taken."""
     root = tmp_path / "palace"
-    root.mkdir(mode=0o700)
-    return root
+    (root / "spool").mkdir(parents=True, mode=0o700)
+    root.chmod(0o700)
+    held = take(str(root))
+    assert held is not None
+    yield root
+    os.close(held)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from castle.mine.spool import GIVE_UP_AFTER, DrainReport
 from castle.store.locks import FileLock
 from castle.store.spool import waiting
 from tests.conftest import TurnedClock
-from tests.hooks.conftest import hook, payload
 from tests.mine.test_convos import talk
 
 START = 1_800_000_000_000_000
@@ -45,9 +44,7 @@ def files(castle: Castle) -> list[str]:
 
 
 def test_what_a_hook_notes_is_filed_by_the_next_sweep(castle: Castle, transcript: Path) -> None:
-    castle.root.mkdir()
-    data = json.dumps(payload("claude-code", "stop", str(transcript))).encode()
-    assert hook(castle.root, data, "--hook", "stop", "--harness", "claude-code").stderr == b""
+    spool(castle, transcript)
     report = castle.drain_spool()
     assert (report.events, report.transcripts, report.filed, report.messages_new) == (1, 1, 1, 4)
     assert not report.incomplete
@@ -140,9 +137,9 @@ def test_a_drainer_that_was_killed_is_made_good_by_the_next(castle: Castle, tran
     spool(castle, transcript)
     code = (
         "import os, sys\n"
-        "from castle.mine.spool import drain\n"
-        "from pathlib import Path\n"
-        "drain(Path(sys.argv[1]), 0, lambda path: os._exit(9))\n"
+        "from castle import Castle\n"
+        "Castle.mine_conversations = lambda *_, **__: os._exit(9)\n"
+        "Castle(sys.argv[1]).drain_spool()\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(castle.root)], check=False)
     assert done.returncode == 9

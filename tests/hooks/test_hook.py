@@ -18,8 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from castle.hooks import HARNESSES, HOOKS, spool
+from castle.hooks import HARNESSES, HOOKS, SIGNALS, spool
 from castle.hooks import payload as payloads
+from castle.hooks.settings import load
 from castle.store import spool as store_spool
 from tests.hooks.conftest import CLAUDE_CODE, CODEX, SECRET, SESSION, events, hook, payload
 
@@ -32,6 +33,9 @@ def test_every_documented_payload_is_noted(place: Path, harness: str, name: str)
     data = json.dumps(payload(harness, name, "/t/session.jsonl")).encode()
     done = hook(place, data, "--hook", name, "--harness", harness)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    if name in SIGNALS:
+        assert events(place) == []
+        return
     (event,) = events(place)
     assert event["hook"] == name
     assert event["harness"] == harness
@@ -70,10 +74,11 @@ def test_nothing_but_the_standard_library_is_imported(place: Path) -> None:
     assert len(events(place)) == 1
     names = done.stdout.decode().split()
     ours = {name for name in names if name.partition(".")[0] == "castle"}
-    assert ours == {"castle", "castle.hooks", "castle.hooks.payload", "castle.hooks.spool"}
+    parts = ("payload", "settings", "spool", "start")
+    assert ours == {"castle", "castle.hooks", *(f"castle.hooks.{part}" for part in parts)}
     others = {name.partition(".")[0] for name in names} - {"castle"}
     assert others <= set(sys.stdlib_module_names)
-    assert "argparse" not in others
+    assert not others & {"argparse", "dataclasses", "pathlib", "subprocess"}
 
 
 GARBAGE = {
@@ -105,7 +110,7 @@ def test_what_names_no_transcript_is_said_on_stderr_and_exits_with_0(place: Path
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_survived(note: Note, data: bytes) -> None:
-    with mock.patch("castle.hooks._complain", return_value=False):
+    with mock.patch("castle.hooks.complain", return_value=False):
         assert note(data) is False
 
 
@@ -149,7 +154,8 @@ def test_a_fake_field_in_a_prompt_is_not_believed(place: Path, note: Note) -> No
     os.close(write)
     os.close(descriptor)
     assert not whole
-    assert payloads.event("stop", "codex", data, whole)["transcript"] == "/t/right.jsonl"
+    found = payloads.event("stop", "codex", payloads.fields(data, whole))
+    assert found["transcript"] == "/t/right.jsonl"
 
 
 def test_a_host_that_never_closes_stdin_is_not_waited_for(place: Path) -> None:
@@ -193,6 +199,7 @@ def test_wrong_arguments_exit_with_0_too(place: Path, arguments: list[str]) -> N
 
 
 def test_a_spool_that_cannot_be_written_is_said_and_exits_with_0(place: Path) -> None:
+    (place / "spool").rename(place / "away")
     (place / "spool").write_bytes(b"")
     data = json.dumps(payload("codex", "stop", "/t/a.jsonl")).encode()
     done = hook(place, data, "--hook", "stop", "--harness", "codex")
@@ -208,10 +215,10 @@ def test_a_closed_stdin_and_stderr_are_survived(place: Path) -> None:
 
 def test_the_palace_is_named_by_flag_environment_or_home() -> None:
     env = {"CASTLE_PALACE_PATH": "/env", "CASTLE_HOME": "/home"}
-    assert spool.palace_path("/flag", env) == "/flag"
-    assert spool.palace_path(None, env) == "/env"
-    assert spool.palace_path(None, {"CASTLE_HOME": "/home"}) == "/home/palace"
-    assert spool.palace_path(None, {}) == str(Path("~/.castle/palace").expanduser())
+    assert load("/flag", env).palace == "/flag"
+    assert load(None, env).palace == "/env"
+    assert load(None, {"CASTLE_HOME": "/home"}).palace == "/home/palace"
+    assert load(None, {}).palace == str(Path("~/.castle/palace").expanduser())
 
 
 def test_the_program_finds_the_palace_that_castle_finds(
@@ -219,15 +226,16 @@ def test_the_program_finds_the_palace_that_castle_finds(
 ) -> None:
     from castle import Castle
 
-    assert spool.palace_path(None, os.environ) == str(Castle().root)
+    assert load(None, os.environ).palace == str(Castle().root)
     monkeypatch.setenv("CASTLE_HOME", str(own_home / "elsewhere"))
-    assert spool.palace_path(None, os.environ) == str(Castle().root)
+    assert load(None, os.environ).palace == str(Castle().root)
     monkeypatch.setenv("CASTLE_PALACE_PATH", "~/p")
-    assert spool.palace_path(None, os.environ) == str(Castle().root)
+    assert load(None, os.environ).palace == str(Castle().root)
 
 
 def test_hooks_and_drainer_mean_the_same_files() -> None:
-    assert (spool.FOLDER, spool.FILE) == (store_spool.FOLDER, store_spool.FILE)
+    names = ("FOLDER", "FILE", "FAILED")
+    assert [getattr(spool, name) for name in names] == [getattr(store_spool, name) for name in names]
 
 
 def test_eight_processes_lose_nothing(place: Path) -> None:
@@ -273,7 +281,6 @@ def test_a_line_that_went_into_a_file_taken_away_is_written_again(place: Path) -
 
 
 def test_a_line_cut_off_by_a_full_disk_spoils_no_other(place: Path, note: Note) -> None:
-    (place / "spool").mkdir()
     (place / "spool" / "events.jsonl").write_bytes(b'{"v":1,"at":5,"tra')
     note(payload("claude-code", "stop", "/t/a.jsonl"))
     found, unreadable = store_spool.read(store_spool.take(place))

@@ -48,7 +48,7 @@ def asking(palace: Path) -> Ask:
 
     def ask(tool: str, **arguments: object) -> CallToolResult:
         async def call() -> CallToolResult:
-            async with Client(build(str(palace))) as client:
+            async with Client(build(str(palace), "all")) as client:
                 return await client.call_tool(tool, arguments)
 
         return anyio.run(call)

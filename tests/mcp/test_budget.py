@@ -4,14 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castle.mcp.answers import DrawerAnswer, DrawerItem, PlaceItem, PlacesAnswer
+from castle.mcp.answers import DrawerAnswer, ExactItem, PlaceItem, PlacesAnswer
 from castle.mcp.budget import BUDGET, fitted, size
 
 UNITS = ["a", "é", "😀", '"', "\x01", "</castle-recall>", "\n"]
 
 
-def drawer(number: int, text: str) -> DrawerItem:
-    return DrawerItem(id=f"{number:024x}", text=text, wing="w", room="r", source="s", authored_at="t")
+def drawer(number: int, text: str) -> ExactItem:
+    return ExactItem(
+        drawer_id=f"{number:024x}", content=text, wing="w", room="r", source="s", authored_at="t", sha256="0"
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -41,14 +43,14 @@ def test_any_texts_fit_and_what_is_missing_is_told(
     shown = answer["drawers"]
     assert answer["total"] == len(items)
     assert answer.get("left_out", 0) == len(items) - len(shown)
-    assert [one["id"] for one in shown] == [item.id for item in items[: len(shown)]]
+    assert [one["drawer_id"] for one in shown] == [item.drawer_id for item in items[: len(shown)]]
     assert bool(shown) == bool(items)
     for one, text in zip(shown, whole, strict=False):
-        body = one["text"].removeprefix('<castle-recall v="1">\n').removesuffix("\n</castle-recall>")
+        body = one["content"].removeprefix('<castle-recall v="1">\n').removesuffix("\n</castle-recall>")
         plain = body.replace("<\\/castle-recall>", "</castle-recall>")
         if "cut" in one:
             assert one["cut"].startswith(
-                f"{len(plain)} of {len(text)} characters: castle_get_drawer {one['id']}"
+                f"{len(plain)} of {len(text)} characters: castle_get_drawer {one['drawer_id']}"
             )
             assert text.startswith(plain)
         else:

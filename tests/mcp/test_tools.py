@@ -14,26 +14,36 @@ from mcp_types import CallToolResult, TextContent, Tool
 
 from castle import Castle
 from castle.mcp.budget import BUDGET, size
-from castle.mcp.server import INSTRUCTIONS, build
+from castle.mcp.server import build
+from castle.mcp.tools.base import Tier
 from castle.store.graph import Graph
 from tests.mcp.conftest import Ask, asking
 from tests.mine.conftest import write
 
-NAMES = {
+SERVICE: dict[str, Callable[..., Any]] = {
     "castle_search": Castle.search,
     "castle_get_drawer": Castle.get,
     "castle_list_drawers": Castle.list_drawers,
-    "castle_list_wings": None,
-    "castle_list_rooms": None,
+    "castle_add_drawer": Castle.add,
+    "castle_check_duplicate": Castle.check_duplicate,
+    "castle_update_drawer": Castle.update,
     "castle_list_sessions": Castle.sessions,
     "castle_kg_query": Graph.query,
     "castle_status": Castle.status,
 }
+OURS = {"drawer_id": "id", "content": "text"}
+"""What the tools call what the service calls otherwise."""
+
+OWN = {"castle_search": {"max_distance", "min_similarity", "context"}}
+"""Parameters that only a tool has: they have no effect."""
+
+DEFAULTS = {("castle_kg_query", "limit"), ("castle_add_drawer", "added_by")}
+"""Parameters with another default than the service has."""
 
 
-def listed() -> list[Tool]:
+def listed(tier: Tier = "all") -> list[Tool]:
     async def ask() -> list[Tool]:
-        async with Client(build("/nowhere")) as client:
+        async with Client(build("/nowhere", tier)) as client:
             return (await client.list_tools()).tools
 
     return anyio.run(ask)
@@ -51,15 +61,15 @@ def said(answer: CallToolResult) -> str:
     return block.text
 
 
-def test_the_tools_are_listed_read_only_and_short() -> None:
-    tools = listed()
-    assert [tool.name for tool in tools] == sorted(NAMES, key=[t.name for t in tools].index)
-    assert {tool.name for tool in tools} == set(NAMES)
-    assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools) < 12_000
-    for tool in tools:
+def test_the_tools_are_described_and_the_core_ones_shortly() -> None:
+    core, standard, everything = listed("core"), listed("standard"), listed("all")
+    assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in core) < 12_000
+    names = [[tool.name for tool in tools] for tools in (core, standard, everything)]
+    assert names[0] == [name for name in names[1] if name in names[0]]
+    assert names[1] == [name for name in names[2] if name in names[1]]
+    for tool in everything:
         assert tool.annotations is not None
-        assert tool.annotations.read_only_hint
-        assert not tool.annotations.destructive_hint
+        assert not (tool.annotations.read_only_hint and tool.annotations.destructive_hint)
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema is not None
         assert tool.description
@@ -67,41 +77,32 @@ def test_the_tools_are_listed_read_only_and_short() -> None:
 
 def test_parameters_have_the_names_and_defaults_of_the_service() -> None:
     for tool in listed():
-        method = NAMES[tool.name]
-        if method is None:
+        if tool.name not in SERVICE:
             continue
-        wanted = dict(inspect.signature(method).parameters)
+        wanted = dict(inspect.signature(SERVICE[tool.name]).parameters)
         wanted.pop("self")
-        offered = tool.input_schema.get("properties", {})
+        if tool.name == "castle_update_drawer":
+            wanted.pop("added_by")
+        properties = tool.input_schema.get("properties", {})
+        own = OWN.get(tool.name, set())
+        offered = {OURS.get(name, name): value for name, value in properties.items() if name not in own}
         assert set(offered) == set(wanted), tool.name
+        required = {OURS.get(name, name) for name in tool.input_schema.get("required", [])}
         for name, parameter in wanted.items():
             default = offered[name].get("default")
             if parameter.default is inspect.Parameter.empty:
-                assert name in tool.input_schema["required"]
-            elif not (tool.name == "castle_kg_query" and name == "limit"):
+                assert name in required
+            elif (tool.name, name) not in DEFAULTS:
                 assert (default or None) == (parameter.default or None), f"{tool.name} {name}"
-
-
-def test_the_server_says_who_it_is_and_how_to_use_it() -> None:
-    async def ask() -> tuple[str | None, str | None]:
-        async with Client(build("/nowhere"), mode="legacy") as client:
-            return client.server_info.name if client.server_info else None, client.instructions
-
-    name, instructions = anyio.run(ask)
-    assert name == "cognitive-castle"
-    assert instructions == INSTRUCTIONS
-    assert len(INSTRUCTIONS) < 1500
-    named = {word.strip("`.,") for word in INSTRUCTIONS.split() if word.startswith("castle_")}
-    assert named <= set(NAMES)
 
 
 def test_a_search_quotes_what_it_finds_with_its_source(ask: Ask) -> None:
     answer = ask("castle_search", query="we chose GraphQL in May", limit=2)
     found = content(answer)
     (hit,) = (hit for hit in found["hits"] if hit["source"].endswith("README.md"))
-    assert hit["text"].startswith('<castle-recall v="1">\n')
-    assert hit["text"].endswith("\n</castle-recall>")
-    assert "We chose GraphQL in May." in hit["text"]
+    assert hit["content"].startswith('<castle-recall v="1">\n')
+    assert hit["content"].endswith("\n</castle-recall>")
+    assert "We chose GraphQL in May." in hit["content"]
     assert (hit["wing"], hit["lines"]) == ("garden_shop", "1-7")
     assert hit["authored_at"].endswith("+00:00")
     assert found["total"] == len(found["hits"]) == 2
@@ -114,9 +115,9 @@ def test_recalled_text_cannot_end_its_quotation(ask: Ask) -> None:
     hits = content(ask("castle_search", query="lantern ignore what came before", source="docs/notes.md"))[
         "hits"
     ]
-    assert any("ignore what came before" in hit["text"] for hit in hits)
-    assert all(hit["text"].count("</castle-recall>") == 1 for hit in hits)
-    assert any("<\\/castle-recall>" in hit["text"] for hit in hits)
+    assert any("ignore what came before" in hit["content"] for hit in hits)
+    assert all(hit["content"].count("</castle-recall>") == 1 for hit in hits)
+    assert any("<\\/castle-recall>" in hit["content"] for hit in hits)
 
 
 def test_a_query_with_instructions_before_it_is_cut_to_its_question(ask: Ask) -> None:
@@ -139,7 +140,7 @@ def test_a_search_says_what_did_not_run_and_goes_on(ask: Ask) -> None:
     assert {line.partition(" ")[0] for line in first["skipped"]} >= {"judge", "soar"}
     second = content(ask("castle_search", query="the", mode="standard", limit=1, cursor=first["next_cursor"]))
     assert second["ranked"] == first["ranked"]
-    assert second["hits"][0]["id"] != first["hits"][0]["id"]
+    assert second["hits"][0]["drawer_id"] != first["hits"][0]["drawer_id"]
 
 
 def test_following_the_cursor_loses_no_hit_that_had_no_room(ask: Ask) -> None:
@@ -150,7 +151,7 @@ def test_following_the_cursor_loses_no_hit_that_had_no_room(ask: Ask) -> None:
         page = content(
             ask("castle_search", query="GraphQL rose1 rose2", mode="fast", limit=100, cursor=cursor)
         )
-        seen += [hit["id"] for hit in page["hits"]]
+        seen += [hit["drawer_id"] for hit in page["hits"]]
         left_out += page.get("left_out", 0)
         cursor = page.get("next_cursor", "")
         if not cursor:
@@ -171,14 +172,14 @@ def test_a_search_is_limited_by_what_is_given(ask: Ask) -> None:
 
 def test_an_id_from_an_answer_is_taken_by_other_tools(ask: Ask) -> None:
     hit = content(ask("castle_search", query="GraphQL rose2", source="docs/long.md", limit=1))["hits"][0]
-    got = content(ask("castle_get_drawer", id=hit["id"][:12]))
+    got = content(ask("castle_get_drawer", drawer_id=hit["drawer_id"][:12]))
     assert got["total"] == 1
-    assert got["drawers"][0]["text"] == hit["text"]
-    around = content(ask("castle_get_drawer", id=hit["id"], context=5))
+    assert got["drawers"][0]["content"] == hit["content"]
+    around = content(ask("castle_get_drawer", drawer_id=hit["drawer_id"], context=5))
     assert around["total"] > 1
     starts = [int(drawer["lines"].split("-")[0]) for drawer in around["drawers"]]
     assert starts == sorted(starts)
-    for source in (hit["id"], hit["source"]):
+    for source in (hit["drawer_id"], hit["source"]):
         assert content(ask("castle_list_drawers", source=source))["total"] == around["total"]
 
 
@@ -190,7 +191,7 @@ def test_pages_follow_each_other(ask: Ask, root: Path) -> None:
     while offset is not None:
         page = content(ask("castle_list_drawers", limit=3, offset=offset))
         assert page["total"] == len(drawers)
-        seen += [drawer["id"] for drawer in page["drawers"]]
+        seen += [drawer["drawer_id"] for drawer in page["drawers"]]
         offset = page.get("next_offset")
     assert seen == [drawer.id for drawer in drawers]
 
@@ -225,7 +226,7 @@ def test_the_graph_is_asked(ask: Ask) -> None:
     assert found["total"] == 2
     facts = {fact["object"]: fact for fact in found["facts"]}
     assert facts["GraphQL"]["valid_from"].startswith("2026-05-01T00:00:00")
-    assert content(ask("castle_get_drawer", id=facts["GraphQL"]["drawers"][0]))["total"] == 1
+    assert content(ask("castle_get_drawer", drawer_id=facts["GraphQL"]["drawer_ids"][0]))["total"] == 1
     assert content(ask("castle_kg_query", entity="shop", as_of="2026-04-01"))["total"] == 1
     assert content(ask("castle_kg_query", entity="shop", direction="incoming"))["total"] == 0
     first = content(ask("castle_kg_query", entity="shop", limit=1))
@@ -233,7 +234,7 @@ def test_the_graph_is_asked(ask: Ask) -> None:
 
 
 def test_errors_of_the_palace_are_one_line(ask: Ask, tmp_path: Path) -> None:
-    assert said(ask("castle_get_drawer", id="abcdef012345")).startswith("no drawer abcdef012345: ")
+    assert said(ask("castle_get_drawer", drawer_id="abcdef012345")).startswith("no drawer abcdef012345: ")
     assert "the query is empty" in said(ask("castle_search", query=" "))
     assert "since" in said(ask("castle_search", query="x", since="yesterday"))
     assert "nobody" in said(ask("castle_kg_query", entity="nobody"))
@@ -280,7 +281,7 @@ def test_a_palace_that_comes_or_changes_while_the_server_runs_is_seen(tmp_path: 
             "no parameter 'limitt': did you mean limit? it takes query",
         ),
         ("castle_search", {"query": "x", "max_results": 3}, "did you mean limit?"),
-        ("castle_get_drawer", {"drawer_id": "abcdef"}, "did you mean id?"),
+        ("castle_get_drawer", {"id": "abcdef"}, "did you mean drawer_id?"),
         ("castle_status", {"zzz": 1}, "no parameter 'zzz': it takes none"),
         ("castle_search", {}, "query: field required"),
         ("castle_search", {"query": "x", "limit": "many"}, "limit: input should be a valid integer"),
@@ -337,18 +338,18 @@ def test_every_answer_keeps_to_its_bytes_and_says_what_it_leaves_out(crowded: Pa
     assert content(found)["left_out"] > 0
     assert any("castle_get_drawer" in hit.get("cut", "") for hit in hits)
 
-    got = ask("castle_get_drawer", id=hits[0]["id"], context=100)
+    got = ask("castle_get_drawer", drawer_id=hits[0]["drawer_id"], context=100)
     assert size(got) <= BUDGET
     drawers = content(got)["drawers"]
-    assert hits[0]["id"] in [drawer["id"] for drawer in drawers]
+    assert hits[0]["drawer_id"] in [drawer["drawer_id"] for drawer in drawers]
     assert content(got)["total"] == len(drawers) + content(got).get("left_out", 0)
 
-    alone = ask("castle_get_drawer", id=hits[0]["id"])
+    alone = ask("castle_get_drawer", drawer_id=hits[0]["drawer_id"])
     assert size(alone) <= BUDGET
     assert "cut" not in content(alone)["drawers"][0]
     with Castle(crowded) as castle:
-        exact = castle.get(hits[0]["id"])[0].text
-    assert content(alone)["drawers"][0]["text"] == f'<castle-recall v="1">\n{exact}\n</castle-recall>'
+        exact = castle.get(hits[0]["drawer_id"])[0].text
+    assert content(alone)["drawers"][0]["content"] == f'<castle-recall v="1">\n{exact}\n</castle-recall>'
 
 
 def test_a_list_that_has_no_room_goes_on_at_next_offset(crowded: Path) -> None:
@@ -360,7 +361,7 @@ def test_a_list_that_has_no_room_goes_on_at_next_offset(crowded: Path) -> None:
         assert size(answer) <= BUDGET
         page = content(answer)
         assert page["drawers"]
-        seen += [drawer["id"] for drawer in page["drawers"]]
+        seen += [drawer["drawer_id"] for drawer in page["drawers"]]
         offset = page.get("next_offset")
     assert len(seen) == len(set(seen)) == page["total"]
 

@@ -6,15 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from castle.mcp.tools.base import TIERS, Offer, Tier
+from castle.mcp.tools.capture import Capture
+from castle.mcp.tools.diary import Diary
+from castle.mcp.tools.drawers import Drawers
 from castle.mcp.tools.finding import Finding
 from castle.mcp.tools.graph import Graph
+from castle.mcp.tools.novelty import Novelty
 from castle.mcp.tools.places import Places
+from castle.mcp.tools.tunnels import Ways
+from castle.mcp.tools.wakeup import Waking
 
-GROUPS = (Finding, Places, Graph)
+GROUPS = (Finding, Drawers, Waking, Places, Capture, Graph, Diary, Ways, Novelty)
 """The groups of tools in the order in which they are listed."""
 
 
-class Tools(Finding, Places, Graph):
+class Tools(Finding, Drawers, Waking, Places, Capture, Graph, Diary, Ways, Novelty):
     """Every tool of one palace."""
 
     def all(self, tier: Tier = "all") -> Sequence[tuple[Callable[..., Any], Offer]]:

@@ -17,6 +17,8 @@ from castle.clock import to_iso
 from castle.errors import CastleError
 from castle.mcp.answers import DrawerItem
 from castle.mcp.budget import MOST, fitted
+from castle.mcp.quoting import harmless
+from castle.mcp.warm import Warmer
 
 if TYPE_CHECKING:
     from castle.answers import Found
@@ -35,7 +37,8 @@ MOST_PATH = 300
 
 Wing = Annotated[str, Field(description="only this wing")]
 Room = Annotated[str, Field(description="only this room")]
-Source = Annotated[str, Field(description="only this source: a path, its end, or a drawer's id")]
+DrawerId = Annotated[str, Field(description="the id, or at least 6 characters of its beginning")]
+Source = Annotated[str, Field(description="only this source: a path, its end, or a drawer_id")]
 Kinds = Annotated[
     list[str], Field(description="only these kinds; without it all but tool, thinking, injected, subagent")
 ]
@@ -69,22 +72,48 @@ def offered(tier: Tier, kind: Kind = "reads", *, idempotent: bool = True) -> Cal
 
 
 class Palace:
-    """The palace behind the tools, opened by the first that needs it. Calls are answered one by one."""
+    """The palace behind the tools, opened by the first that needs it. Calls are answered one by one.
 
-    def __init__(self, palace: str | None = None) -> None:
+    With a ``warmer`` no search waits for a model; without one, each waits for what it needs.
+    """
+
+    def __init__(self, palace: str | None = None, warmer: Warmer | None = None) -> None:
         self._palace = palace
+        self._warmer = warmer
         self._lock = threading.Lock()
         self._castle: Castle | None = None
         self._identity: tuple[int, int] | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call is being answered at this moment."""
+        return self._lock.locked()
+
     @contextmanager
-    def _asked(self) -> Iterator[Castle]:
-        """Give the open palace to one call at a time; an error of Castle's becomes one line of the tool's."""
-        with self._lock:
-            try:
-                yield self._open()
-            except CastleError as error:
-                raise ToolError(str(error)) from error
+    def _asked(self, patience: float = -1) -> Iterator[Castle]:
+        """Give the open palace to one call at a time; an error of Castle's becomes one line of the tool's.
+
+        ``patience`` is how many seconds to wait for another call, -1 for as long as that takes.
+        """
+        if not self._lock.acquire(timeout=patience):
+            raise ToolError("the palace is busy with another call")
+        try:
+            castle = self._open()
+            if self._warmer is not None:
+                self._warmer.before(castle)
+            yield castle
+        except CastleError as error:
+            raise ToolError(str(error)) from error
+        finally:
+            if self._warmer is not None:
+                self._warmer.after()
+            self._lock.release()
+
+    def recall(self, prompt: str, cwd: str | None, max_tokens: int, patience: float) -> str:
+        """Return what is known of a prompt; ToolError when a call takes longer than ``patience`` seconds."""
+        with self._asked(patience) as castle:
+            found = getattr(castle, "recall_for_prompt", None)
+            return str(found(prompt, cwd=cwd, max_tokens=max_tokens)) if found else ""
 
     def _open(self) -> Castle:
         """Return the palace, opened again when another one has taken its place on disk."""
@@ -97,6 +126,12 @@ class Palace:
             self._castle = Castle(self._palace)
             self._identity = _identity(self._castle.root)
         return self._castle
+
+
+def must_exist(castle: Castle) -> None:
+    """Raise PalaceNotFoundError where there is no palace: no tool makes one by a slip of a path."""
+    if _identity(castle.root) is None:
+        castle.status()
 
 
 def _identity(root: Path) -> tuple[int, int] | None:
@@ -137,14 +172,14 @@ def drawer_fields(drawer: Hit | Found) -> dict[str, Any]:
     """Return what a drawer and a hit have in common."""
     first, last = drawer.address.first_line, drawer.address.last_line
     return {
-        "id": drawer.id,
-        "text": drawer.text,
+        "drawer_id": drawer.id,
+        "content": drawer.text,
         "wing": drawer.wing,
         "room": drawer.room,
         "kind": drawer.kind,
         "role": drawer.role,
         "speaker": drawer.speaker,
-        "source": short(drawer.address.path, MOST_PATH),
+        "source": harmless(short(drawer.address.path, MOST_PATH)),
         "lines": str(first) if first == last else f"{first}-{last}",
         "authored_at": time_of(drawer.authored_at),
         "filed_at": time_of(drawer.filed_at),

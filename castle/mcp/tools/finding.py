@@ -7,14 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp_types import CallToolResult
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
-from castle.mcp.answers import DrawerAnswer, DrawerItem, DrawersAnswer, HitItem, Sanitizer, SearchAnswer
+from castle.mcp.answers import DrawerAnswer, DrawersAnswer, ExactItem, HitItem, Sanitizer, SearchAnswer
 from castle.mcp.budget import ANOTHER_CALL, fitted
+from castle.mcp.quoting import harmless
 from castle.mcp.tools.base import (
     MOST_PATH,
     PREVIEW,
     AsOf,
+    DrawerId,
     History,
     Kinds,
     Limit,
@@ -31,11 +33,16 @@ from castle.mcp.tools.base import (
     short,
 )
 from castle.search.cursor import moved
+from castle.store.projection import legal_text
 from castle.text.sanitize import Sanitized, sanitize
 
 if TYPE_CHECKING:
     from castle.answers import Found
     from castle.records import Hit
+
+
+NoEffect = Annotated[float | None, WithJsonSchema({"type": "number", "description": "no effect"})]
+"""Other products cut hits off at a number; here they are ranked, and ``confident`` says how good they are."""
 
 
 class Finding(Palace):
@@ -60,9 +67,14 @@ class Finding(Palace):
         now: str = "",
         info_weight: bool | None = None,
         cursor: Annotated[str, Field(description="next_cursor")] = "",
+        max_distance: NoEffect = None,
+        min_similarity: NoEffect = None,
+        context: Annotated[str, Field(description="no effect, sent back")] = "",
     ) -> Annotated[CallToolResult, SearchAnswer]:
         """Find the exact words again, best first, by meaning and by words."""
-        asked = sanitize(query)
+        asked = sanitize(legal_text(query))
+        unused = {"max_distance": max_distance, "min_similarity": min_similarity}
+        ignored = [name for name, value in unused.items() if value is not None]
         with self._asked() as castle:
             found = castle.search(
                 asked.clean_query,
@@ -97,6 +109,8 @@ class Finding(Palace):
                 skipped=[short(reason, MOST_PATH) for reason in skipped],
                 query_sanitized=asked.was_sanitized,
                 sanitizer=_sanitizer(asked),
+                ignored=ignored,
+                context_received=harmless(legal_text(context[:PREVIEW])),
                 hits=hits,
             )
 
@@ -105,22 +119,23 @@ class Finding(Palace):
     @offered("core")
     def get_drawer(
         self,
-        id: Annotated[str, Field(description="a drawer's id, or at least 6 characters of its beginning")],
+        drawer_id: DrawerId,
         context: Annotated[int, Field(ge=0, le=100, description="drawers before and after it, too")] = 0,
     ) -> Annotated[CallToolResult, DrawerAnswer]:
         """Get a drawer word for word, with its neighbours in its source if you ask for context."""
         with self._asked() as castle:
-            found = castle.get(id, context=context)
+            found = castle.get(drawer_id, context=context)
         order = {one.id: index for index, one in enumerate(found)}
-        asked = _place_of(found, id)
+        asked = _place_of(found, drawer_id)
         nearest_first = sorted(found, key=lambda one: abs(order[one.id] - asked))
 
-        def answer(drawers: list[DrawerItem]) -> DrawerAnswer:
-            drawers.sort(key=lambda item: order[item.id])
+        def answer(drawers: list[ExactItem]) -> DrawerAnswer:
+            drawers.sort(key=lambda item: order[item.drawer_id])
             return DrawerAnswer(total=len(found), left_out=len(found) - len(drawers), drawers=drawers)
 
-        rest = "`castle get {id}` prints all of it" if len(found) == 1 else ANOTHER_CALL
-        return fitted([drawer_item(one) for one in nearest_first], answer, first_whole=True, rest=rest)
+        rest = "`castle get {drawer_id}` prints all of it" if len(found) == 1 else ANOTHER_CALL
+        items = [ExactItem(**drawer_fields(one), sha256=one.sha256) for one in nearest_first]
+        return fitted(items, answer, first_whole=True, rest=rest)
 
     @offered("standard")
     def list_drawers(
@@ -165,6 +180,6 @@ def _hit(hit: Hit) -> HitItem:
     return HitItem(**drawer_fields(hit), score=round(hit.score, 4), copies=len(hit.copies))
 
 
-def _place_of(found: Sequence[Found], id_: str) -> int:
-    begins = id_.strip().lower()
+def _place_of(found: Sequence[Found], drawer_id: str) -> int:
+    begins = drawer_id.strip().lower()
     return next((index for index, one in enumerate(found) if one.id.startswith(begins)), 0)

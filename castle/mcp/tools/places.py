@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from mcp_types import CallToolResult
 
-from castle.mcp.answers import IndexItem, PlaceItem, PlacesAnswer, SessionItem, SessionsAnswer, StatusAnswer
+from castle.mcp.answers import (
+    Answer,
+    IndexItem,
+    Next,
+    PlaceItem,
+    PlacesAnswer,
+    SessionItem,
+    SessionsAnswer,
+    StatusAnswer,
+)
 from castle.mcp.budget import result
+from castle.mcp.quoting import harmless
 from castle.mcp.tools.base import (
     MOST_PATH,
     PREVIEW,
@@ -25,7 +35,35 @@ from castle.mcp.tools.base import (
 
 if TYPE_CHECKING:
     from castle.store.reading import PlaceCount
+    from castle.store.receipts import Receipt
     from castle.store.session_reading import SessionRow
+
+
+HELP = (
+    "the server's instructions hold the protocol of the palace; castle_get_aaak_spec (set all) explains AAAK"
+)
+
+
+class TaxonomyAnswer(Answer):
+    """How many drawers are current in each room of each wing; ``total`` counts rooms."""
+
+    total: int
+    offset: int
+    next_offset: Next = None
+    taxonomy: dict[str, dict[str, int]]
+
+
+class SpecAnswer(Answer):
+    """How AAAK is read and written."""
+
+    aaak_spec: str
+
+
+class ReconnectedAnswer(Answer):
+    """How many drawers the palace holds that was opened again."""
+
+    success: bool
+    drawers: int
 
 
 class Places(Palace):
@@ -36,6 +74,7 @@ class Places(Palace):
         """Tell what the palace holds and whether its indexes are up to date."""
         with self._asked() as castle:
             found = castle.status()
+            failed = castle.last_failed_save()
         return result(
             StatusAnswer(
                 palace=found.palace,
@@ -59,6 +98,9 @@ class Places(Palace):
                     )
                     for index in found.projections
                 ],
+                old_detector=found.old_detector,
+                last_failed_save="" if failed is None else _failure(failed),
+                help=HELP,
             )
         )
 
@@ -116,12 +158,50 @@ class Places(Palace):
         items = [_session(row) for row in found.sessions]
         return page(items, found.total, offset, partial(listed, SessionsAnswer, "sessions"))
 
+    @offered("all")
+    def get_taxonomy(self, offset: Offset = 0) -> Annotated[CallToolResult, TaxonomyAnswer]:
+        """Count the drawers of every room of every wing."""
+        with self._asked() as castle:
+            places = castle.places()
+        items = [PlaceItem(wing=place.wing, room=place.room, drawers=place.current) for place in places]
+
+        def answer(total: int, start: int, following: int | None, shown: list[PlaceItem]) -> TaxonomyAnswer:
+            taxonomy: dict[str, dict[str, int]] = {}
+            for item in shown:
+                taxonomy.setdefault(item.wing, {})[item.room] = item.drawers
+            return TaxonomyAnswer(total=total, offset=start, next_offset=following, taxonomy=taxonomy)
+
+        return page(items[offset:], len(items), offset, answer)
+
+    @offered("all")
+    def get_aaak_spec(self) -> Annotated[CallToolResult, SpecAnswer]:
+        """Tell how AAAK, the shorthand of summaries, is read and written."""
+        from castle.text.aaak import aaak_spec
+
+        return result(SpecAnswer(aaak_spec=aaak_spec()))
+
+    @offered("all")
+    def reconnect(self) -> Annotated[CallToolResult, ReconnectedAnswer]:
+        """Close the palace and open it again, with its settings read anew."""
+        with self._lock:
+            if self._castle is not None:
+                self._castle.close()
+                self._castle = None
+        with self._asked() as castle:
+            found = castle.status()
+        return result(ReconnectedAnswer(success=True, drawers=found.drawers))
+
+
+def _failure(receipt: Receipt) -> str:
+    where = f"session {receipt.session} at {time_of(receipt.at)}"
+    return harmless(short(f"{where} is not filed, tell the user: {receipt.detail}", MOST_PATH))
+
 
 def _session(row: SessionRow) -> SessionItem:
     return SessionItem(
         session=row.session,
         format=row.format,
-        title=short(row.title, PREVIEW),
+        title=harmless(short(row.title, PREVIEW)),
         wing=row.wing,
         cwd=short(row.cwd, MOST_PATH),
         messages=row.messages,

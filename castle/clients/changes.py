@@ -1,0 +1,81 @@
+"""What is to become of a client's files, worked out before the first of them is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from castle.clients.files import UserFile, forget_backup, remove, write
+
+Outcome = Literal["added", "replaced", "unchanged", "removed", "absent", "left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one file: ``what`` is "mcp" or "hooks", ``backup`` the copy of the file before, if any.
+
+    ``note`` says what the user has to know or do, "" when there is nothing.
+    """
+
+    what: str
+    path: Path
+    outcome: Outcome
+    backup: Path | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change that can be made: nothing is written before ``done``."""
+
+    change: Change
+    apply: Callable[[], None] | None = None
+
+    def done(self) -> Change:
+        """Make the change and return it."""
+        if self.apply is not None:
+            self.apply()
+        return self.change
+
+
+def writing(file: UserFile, text: str, what: str, outcome: Outcome, *, own: bool, note: str = "") -> Step:
+    """Return the step that writes a text; ``own`` says that the file holds an entry of Castle's now.
+
+    The copy beside the file is that from before the first entry, so it is not made again for a later one.
+    """
+    keep = file.data is not None and not (own and file.before is not None)
+    backup = file.backup if keep or file.before is not None else None
+    return Step(Change(what, file.path, outcome, backup, note), lambda: write(file, text, keep=keep))
+
+
+def blank(text: str) -> bool:
+    """Say whether a settings file says nothing at all."""
+    return "".join(text.split()) in ("", "{}")
+
+
+def remainder(file: UserFile, text: str, before: str | None) -> str | None:
+    """Return what a file is to hold without entries, None when it was made for them and is to go.
+
+    ``before`` is the copy of the file without entries. No copy means that there was no file.
+    """
+    if not blank(text):
+        return text
+    if file.before is not None and not file.before.strip():
+        return file.before
+    was_there = before is not None and (before == file.before or not blank(before))
+    return text if was_there else None
+
+
+def restoring(file: UserFile, text: str | None, what: str, *, below: Path | None, note: str = "") -> Step:
+    """Return the step that writes a text without entries, None to delete a file that was not there before."""
+
+    def apply() -> None:
+        if text is None:
+            remove(file, below=below)
+        else:
+            write(file, text, keep=False)
+            forget_backup(file)
+
+    return Step(Change(what, file.path, "removed", None, note), apply)

@@ -1,0 +1,170 @@
+"""Receipts: each save of a session says what it was to store and what it did store.
+
+A save that failed stays open until the same session, or the same transcript, has been saved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, true, update
+
+from castle.store.receipt_tables import receipts
+
+State = Literal["ok", "failed", "waiting"]
+
+KEPT = 1000
+"""How many receipts are kept, apart from those of saves that failed and are still open."""
+
+_OPEN = and_(receipts.c.state != "ok", receipts.c.settled_at.is_(None))
+_FAILING = and_(receipts.c.state == "failed", receipts.c.settled_at.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one save did.
+
+    ``expected`` messages stand in the transcript, ``stored`` of them in the palace, ``new`` came with this
+    save. ``digest`` is a hash over the hashes of those stored. ``state`` waiting: the transcript was still
+    growing. ``detail`` is the reason, or what else there is to know. ``settled_at`` is when a later save made
+    up for this one.
+    """
+
+    id: int
+    at: int
+    harness: str
+    hook: str
+    session: str
+    transcript: str
+    expected: int
+    stored: int
+    digest: str
+    state: State
+    detail: str
+    new: int = 0
+    settled_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptPage:
+    """One page of receipts, the latest first; ``failing`` saves are open, of all there are."""
+
+    total: int
+    offset: int
+    failing: int
+    receipts: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FiledAway:
+    """What has been saved since it was last asked: ``count`` messages, the last at ``timestamp``."""
+
+    status: Literal["quiet", "ok", "error"]
+    message: str
+    count: int = 0
+    timestamp: int | None = None
+
+
+def record(cx: Connection, receipt: Receipt) -> None:
+    """Keep a receipt; its ``id`` is not used.
+
+    One that is not ok takes the place of an open one of the same transcript; one that is ok settles the open
+    ones of its transcript and of its session. One with ``settled_at`` is let go, and not open any more.
+    """
+    same = receipts.c.transcript == receipt.transcript
+    values = _values(receipt)
+    if receipt.state == "ok":
+        its = or_(same, and_(receipts.c.session == receipt.session, receipts.c.session != ""))
+        cx.execute(update(receipts).where(_OPEN, its).values(settled_at=receipt.at))
+    else:
+        before = cx.execute(select(receipts.c.id).where(_OPEN, same)).scalars().first()
+        if before is not None:
+            cx.execute(update(receipts).where(receipts.c.id == before).values(**values))
+            return
+    cx.execute(insert(receipts).values(**values))
+    last = cx.execute(select(receipts.c.id).order_by(receipts.c.id.desc()).limit(1).offset(KEPT)).scalar()
+    if last is not None:
+        cx.execute(delete(receipts).where(receipts.c.id <= last, ~_OPEN))
+
+
+def list_receipts(cx: Connection, limit: int, offset: int, session: str | None, failed: bool) -> ReceiptPage:
+    """Return a page of receipts, the latest first.
+
+    ``session`` is a session's id or its beginning; ``failed`` leaves only the saves that are open.
+    """
+    if not _table_is_there(cx):
+        return ReceiptPage(0, offset, 0, ())
+    its = func.substr(receipts.c.session, 1, len(session)) == session if session is not None else true()
+    condition = and_(its, _FAILING if failed else true())
+    total = cx.execute(select(func.count()).select_from(receipts).where(condition)).scalar_one()
+    failing = cx.execute(select(func.count()).select_from(receipts).where(its, _FAILING)).scalar_one()
+    query = select(receipts).where(condition).order_by(receipts.c.at.desc(), receipts.c.id.desc())
+    rows = cx.execute(query.limit(limit).offset(offset))
+    return ReceiptPage(total, offset, failing, tuple(_receipt(row) for row in rows))
+
+
+def last_failed(cx: Connection) -> Receipt | None:
+    """Return the latest save that failed and is still open."""
+    if not _table_is_there(cx):
+        return None
+    query = select(receipts).where(_FAILING).order_by(receipts.c.at.desc(), receipts.c.id.desc()).limit(1)
+    row = cx.execute(query).first()
+    return _receipt(row) if row is not None else None
+
+
+def unseen(cx: Connection) -> tuple[int, int | None]:
+    """Return how many messages were saved in receipts that nobody has asked for, and when the last was."""
+    if not _table_is_there(cx):
+        return 0, None
+    fresh = and_(receipts.c.seen.is_(False), receipts.c.state == "ok")
+    query = select(func.coalesce(func.sum(receipts.c.new), 0), func.max(receipts.c.at)).where(fresh)
+    count, last = cx.execute(query).one()
+    return int(count), last
+
+
+def mark_seen(cx: Connection) -> None:
+    """Note that somebody has asked for all receipts there are."""
+    cx.execute(update(receipts).where(receipts.c.seen.is_(False)).values(seen=True))
+
+
+def _table_is_there(cx: Connection) -> bool:
+    """Whether the ledger has the table; one of an earlier version that is read-only never gets it."""
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
+    return cx.exec_driver_sql(query).first() is not None
+
+
+def _values(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "at": receipt.at,
+        "harness": receipt.harness,
+        "hook": receipt.hook,
+        "session": receipt.session,
+        "transcript": receipt.transcript,
+        "expected": receipt.expected,
+        "stored": receipt.stored,
+        "new": receipt.new,
+        "digest": receipt.digest,
+        "state": receipt.state,
+        "detail": receipt.detail,
+        "settled_at": receipt.settled_at,
+        "seen": False,
+    }
+
+
+def _receipt(row: Any) -> Receipt:
+    return Receipt(
+        id=row.id,
+        at=row.at,
+        harness=row.harness,
+        hook=row.hook,
+        session=row.session,
+        transcript=row.transcript,
+        expected=row.expected,
+        stored=row.stored,
+        digest=row.digest,
+        state=row.state,
+        detail=row.detail,
+        new=row.new,
+        settled_at=row.settled_at,
+    )
