@@ -1,11 +1,8 @@
-"""``castle mcp``: how an agent gets the palace as tools."""
+"""``castle mcp``: how an agent gets the palace as tools, and which tools those are."""
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
-from pathlib import Path
+import os
 from typing import Annotated
 
 import typer
@@ -13,8 +10,6 @@ import typer
 from castle.cli.common import AsJson
 from castle.cli.output import note, say, say_json, say_table
 from castle.errors import UsageError
-
-CLIENTS = ("claude-code", "codex", "json")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,51 +20,80 @@ def add_to(app: typer.Typer) -> None:
 def mcp(
     context: typer.Context,
     client: Annotated[
-        str, typer.Option("--client", help="claude-code, codex, or json for what most others read.")
-    ] = "claude-code",
+        str, typer.Option("--client", help="claude, codex, cursor, vscode, gemini-cli or generic.")
+    ] = "claude",
     list_tools: Annotated[
         bool, typer.Option("--list-tools", help="List the tools that the server offers.")
     ] = False,
+    tools: Annotated[
+        str, typer.Option("--tools", help="The set to list: core, standard or all.", metavar="SET")
+    ] = "all",
     as_json: AsJson = False,
 ) -> None:
     """Print the line that gives an agent this palace as tools; changes nothing.
 
-    For codex it is what goes into ~/.codex/config.toml, for json the entry of a file of MCP servers.
+    For Claude Code it is a command, for the others what goes into their settings: `castle share --with CLIENT
+    --write` puts it there, `castle connect CLIENT` adds the hooks.
     """
     if list_tools:
-        _list(as_json)
+        _list(tools, as_json)
         return
-    if client not in CLIENTS:
-        raise UsageError(f"client {client!r} is none of {', '.join(CLIENTS)}")
+    from castle.clients.program import program
+    from castle.clients.servers import PROGRAM, Server, snippet
+    from castle.clients.table import client as client_named
+
+    known = client_named(client)
     palace = context.find_root().obj
-    arguments = ["--palace", str(palace.expanduser().absolute())] if palace is not None else []
-    command = _command()
+    called = program(PROGRAM, graphical=known.graphical, env=os.environ)
+    server = Server(called.command, str(palace.expanduser().absolute()) if palace is not None else "")
     if as_json:
-        say_json({"client": client, "command": command, "args": arguments})
-    elif client == "claude-code":
-        say(shlex.join(["claude", "mcp", "add", "castle", "--", command, *arguments]))
-    elif client == "codex":
-        # JSON strings and lists of them are TOML, too.
-        say(f"[mcp_servers.castle]\ncommand = {json.dumps(command)}")
-        if arguments:
-            say(f"args = {json.dumps(arguments)}")
+        say_json({"client": known.name, "command": server.command, "args": server.args})
     else:
-        say_json({"mcpServers": {"castle": {"command": command, "args": arguments}}})
+        say(snippet(known, server))
+    if called.why:
+        note(f"it calls {called.command}: {called.why}")
 
 
-def _command() -> str:
-    """Return castle-mcp as the host has to call it: by its path when it stands beside this program."""
-    beside = Path(sys.argv[0]).absolute().with_name("castle-mcp")
-    return str(beside) if beside.is_file() else "castle-mcp"
-
-
-def _list(as_json: bool) -> None:
+def _list(tier: str, as_json: bool) -> None:
     from castle.mcp.server import described
     from castle.mcp.tools import Tools
+    from castle.mcp.tools.base import TIERS
 
-    tools = described(Tools(), "all")
+    chosen = next((one for one in TIERS if one == tier), None)
+    if chosen is None:
+        raise UsageError(f"--tools {tier!r} is none of {', '.join(TIERS)}")
+    server = Tools()
+    rows = [
+        {
+            "name": tool.name,
+            "set": offer.tier,
+            "kind": offer.kind,
+            "idempotent": offer.idempotent,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        }
+        for tool, (_, offer) in zip(described(server, chosen), server.all(chosen), strict=True)
+    ]
     if as_json:
-        say_json([{"name": tool.name, "description": tool.description} for tool in tools])
+        say_json(rows)
         return
-    say_table(("tool", "what it does"), [(tool.name, tool.description) for tool in tools])
-    note(f"{len(tools)} tools; `castle mcp` prints how to set them up")
+    say_table(
+        ("tool", "set", "kind", "again", "what it does"),
+        [
+            (
+                row["name"],
+                row["set"],
+                row["kind"],
+                "same" if row["idempotent"] else "more",
+                _first(str(row["description"])),
+            )
+            for row in rows
+        ],
+    )
+    note(f"{len(rows)} tools; `castle mcp` prints how to set them up")
+
+
+def _first(text: str) -> str:
+    """Return the first sentence."""
+    head, stop, _ = text.partition(". ")
+    return head + stop.rstrip()

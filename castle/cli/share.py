@@ -122,6 +122,8 @@ def connect(
         note(f"hooks call {hook.command}: {hook.why}")
     for told in connecting.after(known, changes):
         note(told)
+    if remark := connecting.seen(known, where).note:
+        note(remark)
     _is_there(context)
 
 

@@ -97,7 +97,7 @@ def installed(home: Path, env: Mapping[str, str] = os.environ) -> list[Installed
     said in the note.
     """
     where = places(home, env)
-    return [_seen(client, where) for client in CLIENTS if client.file is not None and _is_here(client, where)]
+    return [seen(client, where) for client in CLIENTS if client.file is not None and _is_here(client, where)]
 
 
 def _is_here(client: Client, where: Places) -> bool:
@@ -105,7 +105,8 @@ def _is_here(client: Client, where: Places) -> bool:
     return any(file.exists() or (file.parent != where.home and file.parent.is_dir()) for file in files)
 
 
-def _seen(client: Client, where: Places) -> Installed:
+def seen(client: Client, where: Places) -> Installed:
+    """Return what one client has of Castle; never raises."""
     notes: list[str] = []
     path = _file(client, where)
     mcp = _tried(lambda: servers.is_own(servers.present(client, read(path))), False, notes)
@@ -181,12 +182,5 @@ def _snake(event: str) -> str:
 
 def after(client: Client, changes: list[Change]) -> list[str]:
     """Return what the user has to do after a change, one sentence each."""
-    made = {change.what for change in changes if change.outcome in ("added", "replaced")}
-    told = []
-    if "hooks" in made and client.host == "codex":
-        told.append(
-            "Codex runs new hooks only after you have trusted them: open /hooks in Codex and review them"
-        )
-    if made:
-        told.append(f"restart {client.title} to have it read its settings again")
-    return told
+    made = any(change.outcome in ("added", "replaced") for change in changes)
+    return [f"restart {client.title} to have it read its settings again"] if made else []

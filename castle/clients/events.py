@@ -1,7 +1,6 @@
-"""The events of each host that Castle hooks into.
+"""The events of each host that Castle hooks into; where this is known from stands in ``castle.clients.docs``.
 
-Sources, read on 2026-11-30: https://code.claude.com/docs/en/hooks and https://learn.chatgpt.com/docs/hooks
-(Codex; before 2026-08 at developers.openai.com/codex/hooks). Where the two differ:
+Where the two hosts differ:
 
 - A host that is left waiting shows it, so every event has a time limit far above what a hook takes. Claude
   Code gives all hooks of SessionEnd together 1.5 s unless the user's settings name more; limits in a plugin's

@@ -12,8 +12,6 @@ from typing import Literal
 from castle.errors import UsageError
 
 Form = Literal["json", "toml"]
-CHECKED = "2026-11-30"
-"""The day on which the sources of this table were last read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,6 @@ class Client:
     hooks_file: Callable[[Places], Path] | None = None
     hooks_shown: str = ""
     host: str = ""
-    sources: tuple[str, ...] = ()
 
 
 def _claude(where: Places) -> Path:
@@ -109,7 +106,6 @@ CLIENTS = (
         hooks_file=_claude_settings,
         hooks_shown="~/.claude/settings.json",
         host="claude-code",
-        sources=("https://code.claude.com/docs/en/mcp", "https://code.claude.com/docs/en/hooks"),
     ),
     Client(
         name="codex",
@@ -122,7 +118,6 @@ CLIENTS = (
         hooks_file=_codex_hooks,
         hooks_shown="~/.codex/hooks.json",
         host="codex",
-        sources=("https://learn.chatgpt.com/docs/hooks", "https://developers.openai.com/codex/mcp"),
     ),
     Client(
         name="cursor",
@@ -131,9 +126,7 @@ CLIENTS = (
         form="json",
         file=_cursor,
         shown="~/.cursor/mcp.json",
-        relaxed=True,
         graphical=True,
-        sources=("https://cursor.com/docs/mcp",),
     ),
     Client(
         name="vscode",
@@ -146,7 +139,6 @@ CLIENTS = (
         typed=True,
         graphical=True,
         variables=("XDG_CONFIG_HOME", "APPDATA"),
-        sources=("https://code.visualstudio.com/docs/agents/reference/mcp-configuration",),
     ),
     Client(
         name="gemini-cli",
@@ -158,7 +150,6 @@ CLIENTS = (
         relaxed=True,
         aliases=("gemini",),
         variables=("GEMINI_CLI_HOME",),
-        sources=("https://geminicli.com/docs/tools/mcp-server/",),
     ),
     Client(
         name="generic",

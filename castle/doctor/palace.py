@@ -190,10 +190,7 @@ def disk(context: Context) -> Result:
     place = next(part for part in (context.root, *context.root.absolute().parents) if part.exists())
     free = shutil.disk_usage(place).free
     if free < LEAST_FREE:
-        return bad(
-            f"{_megabytes(free)} are free at {place}",
-            "make room; `castle status` shows what the palace takes",
-        )
+        return bad(f"only {_megabytes(free)} are free at {place}", "make room; castle status")
     taken = sum(_size(context.root / name) for name in (FILE_NAME, TOKEN_CACHE))
     return good(f"{free / 1e9:,.1f} GB free; ledger and caches take {_megabytes(taken)}")
 

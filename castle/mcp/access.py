@@ -103,6 +103,9 @@ class Access:
             )
         if scope["path"] != self._path:
             return Refusal(404, f"there is nothing at that path; the protocol is at {self._path}")
+        if scope["method"] != "POST":
+            # A GET would wait for messages that this server never has to send.
+            return Refusal(405, "the protocol takes POST only", [(b"allow", b"POST")])
         lengths = _values(scope, b"content-length")
         if any(not length.isdecimal() or int(length[:20]) > MOST_BODY for length in lengths):
             return Refusal(413, f"a request may have {MOST_BODY} bytes", [(b"connection", b"close")])

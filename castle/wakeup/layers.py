@@ -155,7 +155,8 @@ class _Writer:
         about += [day(one.authored_at), self._name(drawer.speaker or drawer.role)]
         said = cut(snippet(served(drawer), SHORT), OF_SNIPPET)
         name = mask_secrets(name_of(one.path), self._salt)
-        return f"- {', '.join(part for part in about if part)}: {said} ({name})"
+        named = ", ".join(part for part in about if part)
+        return f"- {named}{': ' if named else ''}{said} ({name})"
 
     def _end(self, shown: int) -> str:
         pins = self._essentials.pins

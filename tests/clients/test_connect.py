@@ -362,6 +362,5 @@ def test_installed_never_raises(where: Places, content: bytes) -> None:
 
 def test_what_is_to_be_done_after(where: Places) -> None:
     codex = client("codex")
-    told = connecting.after(codex, put(codex, where))
-    assert "/hooks" in told[0] and "restart Codex" in told[1]
+    assert connecting.after(codex, put(codex, where)) == ["restart Codex to have it read its settings again"]
     assert connecting.after(codex, put(codex, where)) == []

@@ -106,7 +106,7 @@ class Replay:
 
     def _is_prompt(self, record: dict[str, Any]) -> bool:
         if self.harness == "codex":
-            return record["type"] == "event_msg" and record["payload"]["type"] == "user_message"
+            return bool(record["payload"].get("type") == "user_message")
         return record["type"] == "user" and isinstance(record["message"]["content"], str)
 
     def _is_tool_result(self, record: dict[str, Any]) -> bool:

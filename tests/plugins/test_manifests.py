@@ -20,6 +20,7 @@ TEXTS = sorted(
     [
         *PLUGINS.rglob("*.md"),
         *(ROOT / "castle" / "instructions").glob("*.md"),
+        ROOT / "docs" / "agents.md",
     ]
 )
 READING = {"--version", "instructions", "search", "get", "kg query", "kg timeline", "diary read", "wake-up"}
@@ -196,3 +197,14 @@ def test_every_option_that_a_text_names_exists(path: Path) -> None:
         if options and not line.startswith("COMMAND"):
             help_text = help_of(tuple(named_command(line, known).split()))
             assert all(option in help_text for option in options), f"`castle {line}`"
+
+
+def test_the_page_about_agents_lists_the_core_tools_and_every_hook() -> None:
+    from castle.hooks import HOOKS
+    from castle.mcp.tools import Tools
+
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `core` \| (.*) \|$", page, re.MULTILINE)
+    assert set(_TOOL.findall(row)) == {f"castle_{method.__name__}" for method, _ in Tools().all("core")}
+    rows = re.findall(r"^\| ([a-z, -]+) \| yes \| yes \|", page, re.MULTILINE)
+    assert {name for row in rows for name in row.split(", ")} == set(HOOKS)

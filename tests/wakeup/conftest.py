@@ -53,7 +53,9 @@ def woken(castle: Castle, wing: str | None = None) -> WakeUp:
     return castle.wake_up(wing)
 
 
-def told(number: int) -> str:
-    """Return a text about something of its own."""
-    words = [f"{stem}{number}" for stem in ("lantern", "harbour", "orchard", "violin", "granite", "copper")]
-    return f"We talked about {' and '.join(words)} and decided to keep the {words[0]} by the {words[1]}."
+STEMS = "lantern harbour orchard violin granite copper meadow saddle thimble walnut"
+
+
+def told(number: int, stems: str = STEMS) -> str:
+    """Return a text that shares hardly a word with those of other numbers."""
+    return " ".join(f"{stem}{number}" for stem in stems.split()) + "."

@@ -112,8 +112,7 @@ class Palace:
     def recall(self, prompt: str, cwd: str | None, max_tokens: int, patience: float) -> str:
         """Return what is known of a prompt; ToolError when a call takes longer than ``patience`` seconds."""
         with self._asked(patience) as castle:
-            found = getattr(castle, "recall_for_prompt", None)
-            return str(found(prompt, cwd=cwd, max_tokens=max_tokens)) if found else ""
+            return castle.recall_for_prompt(prompt, cwd=cwd, max_tokens=max_tokens)
 
     def _open(self) -> Castle:
         """Return the palace, opened again when another one has taken its place on disk."""

@@ -194,7 +194,7 @@ class Places(Palace):
 
 def _failure(receipt: Receipt) -> str:
     where = f"session {receipt.session} at {time_of(receipt.at)}"
-    return harmless(short(f"{where} is not filed, tell the user: {receipt.detail}", MOST_PATH))
+    return harmless(f"{where} is not filed, tell the user: {short(receipt.detail, MOST_PATH)}")
 
 
 def _session(row: SessionRow) -> SessionItem:
