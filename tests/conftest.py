@@ -48,8 +48,15 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("CASTLE_CACHE_DIR", str(CACHE))
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MEMPAL_PALACE_PATH")
-    own = ("CASTLE_HOME", "CASTLE_PALACE_PATH", "CASTLE_EMBEDDER_MODEL", "CASTLE_PROJECT")
-    for name in (*keys, *own, *(name for name in os.environ if name.startswith("CASTLE_LLM_"))):
+    own = (
+        "CASTLE_HOME",
+        "CASTLE_PALACE_PATH",
+        "CASTLE_EMBEDDER_MODEL",
+        "CASTLE_PROJECT",
+        "CASTLE_SERVE_TOKEN",
+    )
+    hosts = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME")
+    for name in (*keys, *own, *hosts, *(name for name in os.environ if name.startswith("CASTLE_LLM_"))):
         monkeypatch.delenv(name, raising=False)
     # Nothing listens there: a model that happens to run on this machine has no part in a test.
     monkeypatch.setenv("CASTLE_LLM_ENDPOINT", "http://127.0.0.1:9")

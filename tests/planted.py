@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import string
+from os.path import commonprefix
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -17,6 +18,7 @@ class Planted:
     """Lines of prose with one secret of every kind, different for each ``place``."""
 
     def __init__(self, place: str) -> None:
+        self._place = place
         self._draw = random.Random(place)
         self.values = {**self._tokens(), **self._named()}
         self.key = self._key()
@@ -33,10 +35,16 @@ class Planted:
     @property
     def needles(self) -> set[str]:
         """Pieces by which any of them would be known again; a short one is looked for as a whole."""
-        found: set[str] = set()
-        for value in (*self.values.values(), *self.key.splitlines()[1:-1]):
-            found |= {value[at : at + 20] for at in range(0, max(1, len(value) - 19), 10)}
-        return found
+        return set().union(*self.by_kind().values())
+
+    def by_kind(self) -> dict[str, set[str]]:
+        """Return the pieces of each kind."""
+        # What all of a kind begin with is no secret.
+        other = Planted(f"not {self._place}").values
+        begin = {kind: len(commonprefix([value, other[kind]])) for kind, value in self.values.items()}
+        pieces = {kind: _pieces(value[begin[kind] :]) for kind, value in self.values.items()}
+        pieces["private_key"] = set().union(*map(_pieces, self.key.splitlines()[1:-1]))
+        return pieces
 
     def _pick(self, alphabet: str, count: int) -> str:
         # One of each class, so that no rule takes it for a word or a number.
@@ -45,7 +53,15 @@ class Planted:
         return "".join(kept + [self._draw.choice(alphabet) for _ in range(count - len(kept))])
 
     def _tokens(self) -> dict[str, str]:
-        a, h, u = (lambda n: self._pick(ALNUM, n)), (lambda n: self._pick(HEX, n)), (lambda n: self._pick(UPPER, n))
+        def a(count: int) -> str:
+            return self._pick(ALNUM, count)
+
+        def h(count: int) -> str:
+            return self._pick(HEX, count)
+
+        def u(count: int) -> str:
+            return self._pick(UPPER, count)
+
         return {
             "aws_key": "AK" + "IA" + u(16),
             "github_token": "gh" + "p_" + a(36),
@@ -119,3 +135,7 @@ class Planted:
         lines = [self._pick(ALNUM, 64) for _ in range(40)]
         begin, end = (f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END"))
         return "\n".join([begin, *lines, end])
+
+
+def _pieces(value: str) -> set[str]:
+    return {value[at : at + 20] for at in range(0, max(1, len(value) - 19), 10)}

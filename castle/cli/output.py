@@ -78,7 +78,7 @@ def plain(value: object, key: str = "") -> object:
         return {str(k): plain(v, str(k)) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, int) and not isinstance(value, bool) and key.endswith(_TIMES):
+    if isinstance(value, int) and not isinstance(value, bool) and (key == "at" or key.endswith(_TIMES)):
         return to_iso(value)
     return value
 

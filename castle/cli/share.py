@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from castle.cli.common import AsJson
 from castle.cli.output import note, say, say_json, say_table
-from castle.clients import connect as connecting
-from castle.clients import hooks, servers
-from castle.clients.changes import Change
-from castle.clients.files import read
-from castle.clients.program import Program, program
-from castle.clients.servers import Server
 from castle.clients.table import CLIENTS, Client, Places, places
 from castle.clients.table import client as client_named
 from castle.errors import UsageError
+
+if TYPE_CHECKING:
+    from castle.clients.changes import Change
+    from castle.clients.program import Program
+    from castle.clients.servers import Server
 
 Agent = Annotated[str, typer.Argument(help="claude, codex, cursor, vscode or gemini-cli.")]
 _DONE = {
@@ -66,6 +65,8 @@ def share(
     is, byte for byte; a copy of it from before is kept as FILE.castle-backup, and a file that does not parse
     is not touched.
     """
+    from castle.clients import servers
+
     where = places()
     if client is None:
         if write or path is not None or replace:
@@ -101,6 +102,10 @@ def connect(
     Hooks keep every session without being asked. Connecting again brings Castle's own entries up to date and
     leaves everything else alone; `castle disconnect` takes them out and leaves the files as they were.
     """
+    from castle.clients import connect as connecting
+    from castle.clients import hooks
+    from castle.clients.program import program
+
     known = client_named(agent)
     if no_hooks and no_mcp:
         raise UsageError("with --no-hooks and --no-mcp there is nothing to connect")
@@ -133,12 +138,16 @@ def disconnect(agent: Agent, as_json: AsJson = False) -> None:
     Files that Castle made are deleted; in the others every byte that is not Castle's stays. The palace stays
     as it is.
     """
+    from castle.clients import connect as connecting
+
     known = client_named(agent)
     changes = connecting.disconnect(known, places())
     _report(known, changes, as_json)
 
 
 def _list(where: Places, as_json: bool) -> None:
+    from castle.clients import connect as connecting
+
     seen = {one.client: one for one in connecting.installed(where.home, where.env)}
     rows = []
     for known in CLIENTS:
@@ -172,14 +181,21 @@ def _list(where: Places, as_json: bool) -> None:
 
 
 def _server(context: typer.Context, known: Client, where: Places) -> tuple[Program, Server]:
+    from castle.clients.program import program
+    from castle.clients.servers import PROGRAM, Server
+
     palace = context.find_root().obj
-    called = program(servers.PROGRAM, graphical=known.graphical, env=where.env)
+    called = program(PROGRAM, graphical=known.graphical, env=where.env)
     return called, Server(called.command, str(palace.expanduser().absolute()) if palace is not None else "")
 
 
 def _write(
     known: Client, server: Server, where: Places, path: Path | None, replace: bool, as_json: bool
 ) -> None:
+    from castle.clients import connect as connecting
+    from castle.clients import servers
+    from castle.clients.files import read
+
     if path is None and known.file is None:
         raise UsageError(f"{known.name} has no file of its own: add --path FILE")
     file = path.expanduser().absolute() if path is not None else known.file(where) if known.file else Path()

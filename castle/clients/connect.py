@@ -154,6 +154,9 @@ def _codex_notes(client: Client, where: Places, connected: bool) -> list[str]:
     if not connected:
         return []
     notes = [f"features.hooks is off in {file.path}: no hook runs"] if off else []
+    inline = config.get("hooks")
+    if isinstance(inline, dict) and set(inline) - {"state"}:
+        notes.append(f"Codex warns of hooks both in {file.path} and in hooks.json; it runs all of them")
     untrusted = _untrusted(client, where, config)
     if untrusted:
         which = "hooks" if len(untrusted) == len(EVENTS["codex"]) else f"hooks of {', '.join(untrusted)}"

@@ -110,8 +110,8 @@ def _setup() -> str:
         "## One line of setup\n\n"
         + _table(("client", "set up", "print the entry"), rows)
         + f"\nClaude Code takes the server alone with `{claude}`, too.\n"
-        "A project's own file is named with `castle share --with vscode --write --path .vscode/mcp.json`, or\n"
-        "`--with claude` and `.mcp.json`.\n"
+        "A project's own file is named with `castle share --with vscode --write --path .vscode/mcp.json`,\n"
+        "or `--with claude` and `.mcp.json`.\n"
     )
 
 
@@ -152,8 +152,8 @@ def _limit(event: HookEvent | None) -> str:
 
 def _sources() -> str:
     head = (
-        "## Sources\n\nStored copies, read on 2026-11-30; the date is that of the copy where it has one. No host "
-        "was here to run it.\n\n"
+        "## Sources\n\nStored copies, read on 2026-11-30; the date is that of the copy where it has one. "
+        "No host was here to run it.\n\n"
     )
     return head + _table(("what", "read", "of"), ((what, f"<{url}>", date) for what, url, date in SOURCES))
 

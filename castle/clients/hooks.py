@@ -52,6 +52,7 @@ def adding(host: str, file: UserFile, program: str, palace: str) -> Step:
     changed = _without_all(opened, None) if there else opened
     for event, group in wanted:
         changed = merge.with_element(changed, (KEY, event), group)
+    merge.confirmed(opened, changed, _is_group)
     outcome: Outcome = "replaced" if there else "added"
     return writing(file, changed.text, "hooks", outcome, own=bool(there))
 
@@ -72,7 +73,7 @@ def removing(file: UserFile, *, below: Path | None) -> Step:
     if not any(handlers(opened)):
         return Step(Change("hooks", file.path, "absent"))
     before = _stripped(file)
-    left = _without_all(opened, before).text
+    left = merge.confirmed(opened, _without_all(opened, before), _is_group).text
     text = remainder(file, left, None if before is None else before.text)
     return restoring(file, text, "hooks", below=below)
 
@@ -97,6 +98,16 @@ def handlers(file: Json) -> Iterator[Handler]:
 def _is_own(node: Node) -> bool:
     line = node.member("command")
     return line is not None and is_program(line.node.scalar, PROGRAM)
+
+
+def _is_group(key: str, value: object) -> bool:
+    """Say whether a part is a hook of Castle's, or a group that holds no other."""
+    if not isinstance(value, dict):
+        return False
+    inner = value.get(KEY)
+    if isinstance(inner, list) and inner:
+        return all(_is_group("", one) for one in inner)
+    return is_program(value.get("command"), PROGRAM)
 
 
 def _opened(file: UserFile) -> Json:

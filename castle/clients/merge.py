@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,3 +108,24 @@ def without(file: Json, path: tuple[str, ...], item: Item, before: Json | None) 
         assert outer is not None and member is not None
         file = file.changed(edit.without_item(file.text, outer, member))
         path = path[:-1]
+
+
+def confirmed(before: Json, after: Json, own: Callable[[str, object], bool]) -> Json:
+    """Return the changed file when it says of everything else what it said before, RefusedError otherwise.
+
+    ``own`` tells from its key ("" in a list) and value whether a part is Castle's. What holds nothing but
+    such parts is not compared.
+    """
+    if _bare(before.root.value(), own) != _bare(after.root.value(), own):
+        raise RefusedError(f"{before.source}: cannot be changed safely as it is written; do it by hand")
+    return after
+
+
+def _bare(value: object, own: Callable[[str, object], bool]) -> object:
+    """Return a value without Castle's parts and without what is empty, None for nothing at all."""
+    if isinstance(value, dict):
+        parts = {key: _bare(part, own) for key, part in value.items() if not own(key, part)}
+        return {key: part for key, part in parts.items() if part is not None} or None
+    if isinstance(value, list):
+        return [_bare(part, own) for part in value if not own("", part)] or None
+    return value

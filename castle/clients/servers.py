@@ -130,7 +130,7 @@ def _with(client: Client, file: UserFile, entry: dict[str, object], there: Mappi
     value = {**(there or {}), **entry}
     if "args" not in entry:
         value.pop("args", None)
-    return merge.with_value(opened, path, value).text
+    return merge.confirmed(opened, merge.with_value(opened, path, value), _is_entry).text
 
 
 def _without(client: Client, text: str, file: UserFile, before: str | None) -> str:
@@ -142,7 +142,11 @@ def _without(client: Client, text: str, file: UserFile, before: str | None) -> s
     item = container.member(SERVER) if container is not None else None
     assert item is not None
     known = None if before is None else merge.opened(before, file.backup, relaxed=client.relaxed)
-    return merge.without(opened, path[:1], item, known).text
+    return merge.confirmed(opened, merge.without(opened, path[:1], item, known), _is_entry).text
+
+
+def _is_entry(key: str, value: object) -> bool:
+    return key == SERVER
 
 
 def _stripped(client: Client, before: str | None, file: UserFile) -> str | None:

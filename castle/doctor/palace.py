@@ -6,6 +6,8 @@ import os
 import shutil
 import stat
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,12 +25,13 @@ from castle.errors import (
 )
 from castle.store.ledger import FILE_NAME
 from castle.store.palace import TOKEN_CACHE, Palace
-from castle.store.projection import Projection, ProjectionBlocked
+from castle.store.projection import Projection
 from castle.store.schema import drawers
 
 PROVEN_BYTES = 200_000_000
 """Size of a ledger up to which SQLite's own check is quick enough to be made here."""
 PATIENCE_SECONDS = 2.0
+CATCH_UP_SECONDS = 2.0
 LEAST_FREE = 512_000_000
 LONG_WAIT = 3_600_000_000
 """How long, in microseconds, an event of a hook may wait to be filed."""
@@ -101,29 +104,32 @@ def permissions(context: Context) -> Result:
 
 def words(context: Context) -> Result:
     """The index of words holds every change."""
+    from castle.store.catchup import catch_up_lexicon
+
     found = context.palace()
-    return _projection(found, found.lexicon)
+    return _projection(found, found.lexicon, catch_up_lexicon)
 
 
 def vectors(context: Context) -> Result:
     """The table of vectors holds every change."""
+    from castle.store.catchup import catch_up_vectors
+
     found = context.palace()
-    return _projection(found, found.vectors)
+    return _projection(found, found.vectors, catch_up_vectors)
 
 
-def _projection(palace: Palace, projection: Projection) -> Result:
+def _projection(palace: Palace, projection: Projection, catch_up: Callable[..., None]) -> Result:
+    """Look how far a projection has come; what came last is brought in as a search would do it."""
     from castle.store.catchup import behind
 
-    try:
+    late = behind(palace, projection)
+    whole = projection.watermark() is not None or not late
+    if late and whole:
+        with suppress(CastleError):
+            catch_up(palace, deadline=time.monotonic() + CATCH_UP_SECONDS)
         late = behind(palace, projection)
-        missing = projection.watermark() is None
-    except ProjectionBlocked as error:
-        return bad(str(error), _REPAIR)
-    except CastleError as error:
-        return bad(str(error), _REPAIR)
     if late:
-        what = "missing or damaged" if missing else "behind"
-        return bad(f"{what}: {late:,} changes are not in it", _REPAIR)
+        return bad(f"{'behind' if whole else 'missing or damaged'}: {late:,} changes are not in it", _REPAIR)
     return good(f"up to date, {_megabytes(projection.disk_bytes())}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from contextvars import Context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
@@ -63,11 +63,7 @@ def readable(item: Item) -> Item:
     if fault["type"] != "json_invalid":
         return item
     try:
-        found = json.loads(fault["input"], parse_constant=_refuse)
+        found = json.loads(fault["input"])
         return SessionMessage(jsonrpc_message_adapter.validate_python(found, by_name=False))
     except (ValueError, RecursionError):
         return item
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -18,6 +18,7 @@ from typing import BinaryIO
 from castle.errors import CastleError, UsageError
 from castle.mine.read import open_regular, unreadable
 from castle.records import Skipped
+from castle.text.served import mask_secrets
 
 BACKUP = ".mega_backup"
 _LONGEST_NAME = 255
@@ -92,7 +93,7 @@ class _Session:
         if not self.subject:
             prompt = _PROMPT.match(line)
             if prompt and not _SHELL.match(prompt.group(1)):
-                self.subject = prompt.group(1)
+                self.subject = mask_secrets(prompt.group(1), b"")  # it becomes the name of a file
         if self.lines > _HEAD_LINES or len(self.people) >= _PEOPLE:
             return
         found = names.findall(line) if names is not None else []

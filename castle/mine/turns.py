@@ -13,6 +13,7 @@ from castle.mine.topics import GENERAL, HEAD_CHARACTERS, memory_type, room_of
 from castle.store.filing import NewDrawer
 from castle.store.sessions import COUNTED_ONLY, NewAttachment, NewMessage
 from castle.text.chunk import chunks
+from castle.text.secrets import LONGEST_BLOCK
 from castle.text.served import mask_secrets
 from castle.text.wordpiece import count_tokens
 
@@ -59,9 +60,9 @@ def to_message(
         else _drawers(message, shown, exchange, room, salt, halls, metadata)
     )
     if message.role == "user" and message.kind == "message":
-        exchange.question = " ".join(mask_secrets(shown[: 4 * QUOTED_CHARACTERS], salt).split())[
-            :QUOTED_CHARACTERS
-        ]
+        # Read so far that no secret is cut off where it could not be known any more.
+        beginning = mask_secrets(shown[: 4 * QUOTED_CHARACTERS + LONGEST_BLOCK], salt)
+        exchange.question = " ".join(beginning.split())[:QUOTED_CHARACTERS]
     return NewMessage(
         id=legal(message.id),
         whole=legal(message.whole),

@@ -30,6 +30,7 @@ from castle.search.soar import WORKING_MEMORY
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
 from castle.store.reading import drawers_by_id, within
+from castle.text.served import mask_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def found(
     chosen = units[page.offset : page.offset + limit]
     end = page.offset + len(chosen)
     result = SearchResult(
-        query,
+        mask_secrets(query, palace.salt),
         to_hits(palace, chosen, ranking.drawers, ranking.scopes),
         tuple(ranking.run.reports),
         ranking.behind,

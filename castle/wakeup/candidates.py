@@ -13,7 +13,8 @@ from sqlalchemy import Connection, func, select
 
 from castle.store import use
 from castle.store.ledger import batches
-from castle.store.novelty import scores
+from castle.store.novelty import STANDING, in_force, stands
+from castle.store.novelty_tables import novelty
 from castle.store.schema import drawers, sources
 
 MOST_ROOMS = 100
@@ -82,8 +83,18 @@ def _described(cx: Connection, rids: Sequence[int], pinned: dict[int, int]) -> l
     )
     joined = select(*columns).select_from(drawers.join(sources, drawers.c.source == sources.c.id))
     rows = [row for part in batches(rids) for row in cx.execute(joined.where(drawers.c.rid.in_(part)))]
-    novelty = scores(cx, [row.id for row in rows])
+    scored = _novelty_of(cx, rids)
     return [
-        Candidate(*row, uses=used.get(row.rid, 0), novelty=novelty.get(row.id), pinned_at=pinned.get(row.rid))
+        Candidate(*row, uses=used.get(row.rid, 0), novelty=scored.get(row.rid), pinned_at=pinned.get(row.rid))
         for row in rows
     ]
+
+
+def _novelty_of(cx: Connection, rids: Sequence[int]) -> dict[int, float]:
+    """Return the scores that still hold, looked up by the table's own key whatever the planner knows."""
+    found: dict[int, float] = {}
+    if in_force(cx):
+        query = select(novelty.c.drawer, novelty.c.score).select_from(STANDING).where(stands())
+        for part in batches(rids):
+            found |= {row.drawer: row.score for row in cx.execute(query.where(novelty.c.drawer.in_(part)))}
+    return found

@@ -118,6 +118,7 @@ class _Writer:
         self._essentials = essentials
         self._wing = wing
         self._salt = salt
+        self._lines: dict[str, str] = {}
         whole = identity.text or identity.hint
         self._identity = cut(whole, int(OF_IDENTITY * budget))
         reasons = [identity.reason] if identity.reason else []
@@ -140,7 +141,7 @@ class _Writer:
         pins = self._essentials.items[: min(shown, self._essentials.pins)]
         if pins:
             lines.append("Pinned")
-            lines += [self._line(one, placed=True) for one in pins]
+            lines += [self._line(one) for one in pins]
         rooms: dict[tuple[str, str], list[Candidate]] = {}
         for one in self._essentials.items[self._essentials.pins : shown]:
             rooms.setdefault(one.place, []).append(one)
@@ -149,9 +150,15 @@ class _Writer:
             lines += [self._line(one) for one in inside]
         return "\n".join(lines)
 
-    def _line(self, one: Candidate, *, placed: bool = False) -> str:
+    def _line(self, one: Candidate) -> str:
+        """Return a drawer's line; as it is wanted again and again, it is made once."""
+        if one.id not in self._lines:
+            self._lines[one.id] = self._written(one)
+        return self._lines[one.id]
+
+    def _written(self, one: Candidate) -> str:
         drawer = self._essentials.drawers[one.id]
-        about = [f"{self._name(one.wing)} / {self._name(one.room)}" if placed else ""]
+        about = [f"{self._name(one.wing)} / {self._name(one.room)}" if one.pinned_at is not None else ""]
         about += [day(one.authored_at), self._name(drawer.speaker or drawer.role)]
         said = cut(snippet(served(drawer), SHORT), OF_SNIPPET)
         name = mask_secrets(name_of(one.path), self._salt)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from castle.hooks.start import take
 from tests.cli.conftest import Run
 from tests.hooks.conftest import payload
 from tests.mine.test_convos import talk
@@ -13,8 +14,11 @@ from tests.mine.test_convos import talk
 
 @pytest.fixture
 def noted(own_home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A palace in which a hook has noted a transcript."""
-    (own_home / ".castle" / "palace").mkdir(parents=True)
+    """A palace in which a hook has noted a transcript, and no drainer was started for it."""
+    root = own_home / ".castle" / "palace"
+    (root / "spool").mkdir(parents=True)
+    held = take(str(root))
+    assert held is not None
     transcript = own_home / "s1.jsonl"
     transcript.write_text("".join(talk(4)), encoding="utf-8")
     stdin = own_home / "stdin"
@@ -28,6 +32,7 @@ def noted(own_home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
         os.dup2(saved, 0)
         os.close(saved)
         os.close(descriptor)
+        os.close(held)
     assert (done.code, done.out, done.err) == (0, "", "")
     return transcript
 

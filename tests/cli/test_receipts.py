@@ -21,16 +21,9 @@ def noted(own_home: Path) -> Path:
 
 
 def note(folder: Path, transcript: Path) -> None:
-    event = {
-        "v": 1,
-        "at": 1,
-        "hook": "stop",
-        "harness": "codex",
-        "session": "s1",
-        "transcript": str(transcript),
-    }
+    event = {"v": 1, "at": 2_000_000_000_000_000, "hook": "stop", "session": "s1"}
     with (folder / "events.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**event, "at": 2_000_000_000_000_000}) + "\n")
+        file.write(json.dumps({**event, "transcript": str(transcript)}) + "\n")
 
 
 def test_receipts_say_what_was_saved(run: Run, noted: Path) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from castle.clients.table import Places
 
 HOST_VARIABLES = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME")
+
+untimed = hypothesis_settings(deadline=None)
 
 
 @pytest.fixture(autouse=True)

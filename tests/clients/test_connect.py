@@ -24,7 +24,9 @@ from tests.clients.conftest import Write, settings, toml_texts, tree, written
 
 SERVER = Server("/opt/castle/bin/castle-mcp", 'C:\\memory "x"')
 WITH_FILES = [known for known in CLIENTS if known.file is not None]
-with_a_home = hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+with_a_home = hypothesis_settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def put(client: Client, where: Places, **wanted: bool) -> list[Change]:
@@ -326,6 +328,8 @@ def test_installed_tells_what_codex_trusts(where: Places, write: Write) -> None:
     )
     config.write_text(f"{config.read_text('utf-8')}\n[features]\nhooks = false\n", "utf-8")
     assert "features.hooks is off" in installed(where.home, {})[0].note
+    config.write_text(f"{config.read_text('utf-8')}\n[[hooks.Stop]]\nhooks = []\n", "utf-8")
+    assert "it runs all of them" in installed(where.home, {})[0].note
 
 
 def test_installed_tells_what_keeps_hooks_from_running(where: Places, write: Write) -> None:

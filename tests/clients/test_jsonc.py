@@ -9,23 +9,26 @@ from hypothesis import given
 
 from castle.clients.jsonc import comments, found, parse
 from castle.errors import ConfigError
-from tests.clients.conftest import settings
+from tests.clients.conftest import settings, untimed
 
 SOURCE = Path("/f.json")
 
 
+@untimed
 @given(settings())
 def test_reads_what_json_reads(drawn: tuple[str, Any]) -> None:
     text, value = drawn
     assert parse(text, SOURCE, relaxed=False).value() == json.loads(text) == value
 
 
+@untimed
 @given(settings(relaxed=True))
 def test_comments_and_trailing_commas_change_nothing(drawn: tuple[str, Any]) -> None:
     text, value = drawn
     assert parse(text, SOURCE, relaxed=True).value() == value
 
 
+@untimed
 @given(settings(relaxed=True))
 def test_every_part_is_where_it_says(drawn: tuple[str, Any]) -> None:
     text, value = drawn

@@ -11,7 +11,7 @@ from castle.clients import merge
 from castle.clients.jsonc import Node, found
 from castle.clients.merge import Json
 from castle.errors import RefusedError
-from tests.clients.conftest import settings
+from tests.clients.conftest import settings, untimed
 
 ENTRY = {"command": "castle-mcp", "args": ["--palace", 'C:\\a "b"']}
 SOURCE = Path("/f.json")
@@ -23,6 +23,7 @@ def item(file: Json, path: tuple[str, ...], key: str | int) -> Any:
     return node.member(key) if isinstance(key, str) else node.items[key]
 
 
+@untimed
 @given(settings(keys=("mcpServers",), relaxed=True))
 def test_an_entry_taken_out_leaves_every_byte(drawn: tuple[str, Any]) -> None:
     text, value = drawn
@@ -34,6 +35,7 @@ def test_an_entry_taken_out_leaves_every_byte(drawn: tuple[str, Any]) -> None:
     assert back.text == text
 
 
+@untimed
 @given(settings(keys=("hooks",), relaxed=False), st.integers(1, 3))
 def test_elements_taken_out_leave_every_byte(drawn: tuple[str, Any], count: int) -> None:
     text, value = drawn
@@ -52,6 +54,7 @@ def test_elements_taken_out_leave_every_byte(drawn: tuple[str, Any], count: int)
     assert added.text == text
 
 
+@untimed
 @given(settings(keys=("mcpServers",), relaxed=True), st.data())
 def test_without_the_text_from_before_only_empty_places_differ(drawn: tuple[str, Any], data: Any) -> None:
     text, value = drawn
@@ -66,6 +69,7 @@ def test_without_the_text_from_before_only_empty_places_differ(drawn: tuple[str,
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
+@untimed
 @given(drawn=settings(keys=("mcpServers",), relaxed=True))
 def test_what_is_added_around_an_entry_stays(drawn: tuple[str, Any], at: int) -> None:
     text, value = drawn
@@ -129,3 +133,19 @@ def test_a_value_in_the_way_is_named() -> None:
         merge.with_value(file, ("mcpServers", "castle"), 1)
     with pytest.raises(RefusedError, match=r"^/f.json:1:1: not an object"):
         merge.with_value(Json("[]", SOURCE, relaxed=False), ("a",), 1)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": {"castle": 1}, "b": []}', '{"b": [], "a": {}}', '{"castle": 2}', "{}"]
+)
+def test_a_change_of_our_own_is_confirmed(text: str) -> None:
+    before = Json('{"castle": {"x": 1}}', SOURCE, relaxed=False)
+    after = before.changed(text)
+    assert merge.confirmed(before, after, lambda key, _: key == "castle") is after
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, 2]}', '{"a": [1], "b": 0}', '{"a": [2]}', "{}"])
+def test_a_change_of_anything_else_is_refused(text: str) -> None:
+    before = Json('{"a": [1]}', SOURCE, relaxed=False)
+    with pytest.raises(RefusedError, match="cannot be changed safely"):
+        merge.confirmed(before, before.changed(text), lambda key, _: key == "castle")

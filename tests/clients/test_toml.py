@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from castle.clients import toml
 from castle.errors import ConfigError, RefusedError
-from tests.clients.conftest import toml_texts
+from tests.clients.conftest import toml_texts, untimed
 
 PATH = ("mcp_servers", "castle")
 SOURCE = Path("/config.toml")
 ENTRY: dict[str, object] = {"command": "castle-mcp", "args": ["--palace", 'C:\\new "x"\x7f']}
 
 
+@untimed
 @given(toml_texts())
 def test_a_table_taken_out_leaves_every_byte(text: str) -> None:
     before = tomllib.loads(text)
@@ -27,6 +28,7 @@ def test_a_table_taken_out_leaves_every_byte(text: str) -> None:
     assert toml.without_table(added, PATH, SOURCE) == text
 
 
+@untimed
 @given(toml_texts(), st.sampled_from(["castle-mcp", "C:\\Users\\ü\\castle-mcp.exe"]))
 def test_values_are_changed_in_their_place(text: str, command: str) -> None:
     before = tomllib.loads(text)

@@ -1,7 +1,7 @@
 """Payloads as the hosts document them, and a transcript for them to name.
 
-Claude Code: https://code.claude.com/docs/en/hooks; Codex: the schemas in codex-rs/hooks/schema/generated of
-openai/codex. Both as of May 2026.
+Claude Code: https://code.claude.com/docs/en/hooks; Codex: https://developers.openai.com/codex/hooks and the
+schemas in codex-rs/hooks of openai/codex. Both as of October 2026.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ CODEX: Mapping[str, Mapping[str, object]] = {
         "last_assistant_message": SECRET,
     },
     "precompact": {"hook_event_name": "PreCompact", "turn_id": "t1", "trigger": "manual"},
+    "session-end": {"hook_event_name": "SessionEnd", "reason": "other"},
     "post-tool-use": {
         "hook_event_name": "PostToolUse",
         "turn_id": "t1",
@@ -77,9 +78,9 @@ def payload(harness: str, hook: str, transcript: str, **more: object) -> dict[st
     """What a host sends for an event."""
     own = (CLAUDE_CODE if harness == "claude-code" else CODEX)[hook]
     common: dict[str, object] = {"session_id": SESSION, "transcript_path": transcript, "cwd": "/nowhere/shop"}
-    if harness == "codex":
+    if harness == "codex" and hook != "session-end":
         common["model"] = "gpt-5"
-    if hook != "precompact":
+    if hook != "precompact" and (harness, hook) != ("codex", "session-end"):
         common["permission_mode"] = "default"
     return {**common, **own, **more}
 

@@ -80,8 +80,7 @@ class Replay:
             self.hook("stop")
             if number == len(turns) // 2:
                 self.hook("precompact")
-        if self.harness == "claude-code":
-            self.hook("session-end")
+        self.hook("session-end")
 
     def hook(self, name: str) -> None:
         """Call one hook with the documented payload."""

@@ -13,6 +13,7 @@ from castle.errors import PalaceError
 from castle.hooks import spool as hook_spool
 from castle.mine import spool as mine_spool
 from castle.mine.formats import recall_block
+from castle.mine.receipts import compare
 from castle.mine.spool import GIVE_UP_AFTER
 from castle.store.receipts import Receipt
 from castle.store.spool import waiting
@@ -134,7 +135,7 @@ def test_a_transcript_that_grows_meanwhile_is_saved_again(
 ) -> None:
     path = write(tmp_path, talk(4))
     note(castle, path)
-    real = mine_spool.compare
+    real = compare
 
     def late(*arguments: Any) -> Any:
         with path.open("a", encoding="utf-8") as file:

@@ -34,7 +34,7 @@ def root(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The palaces whose drainer would have been started."""
     roots: list[str] = []
-    monkeypatch.setattr(start, "start", lambda root: roots.append(root) is None)
+    monkeypatch.setattr(start, "start", roots.append)
     return roots
 
 
@@ -143,7 +143,8 @@ def test_what_comes_between_the_last_look_and_the_end_is_not_left_behind(
 ) -> None:
     first, late = transcript(root), transcript(root, name="s2")
     append(root, first)
-    real, hooks = drain._Work.run, []
+    real = drain._Work.run
+    hooks: list[subprocess.CompletedProcess[bytes]] = []
 
     def run(self: drain._Work) -> None:
         real(self)
@@ -173,7 +174,8 @@ def test_a_host_that_writes_its_last_words_after_its_hook_loses_none(
 ) -> None:
     path = transcript(root, 4)
     append(root, path)
-    real, passes = drain._Work._until_idle, []
+    real = drain._Work._until_idle
+    passes: list[int] = []
 
     def until_idle(self: drain._Work) -> None:
         real(self)

@@ -44,11 +44,12 @@ def root(tmp_path: Path) -> Path:
 
 
 def asking(palace: Path) -> Ask:
-    """Return a function that calls a tool of a new server through the SDK's client."""
+    """Return a function that calls a tool of one server through the SDK's client, each time a new one."""
+    server = build(str(palace), "all")
 
     def ask(tool: str, **arguments: object) -> CallToolResult:
         async def call() -> CallToolResult:
-            async with Client(build(str(palace), "all")) as client:
+            async with Client(server) as client:
                 return await client.call_tool(tool, arguments)
 
         return anyio.run(call)
