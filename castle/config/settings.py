@@ -142,6 +142,12 @@ class Settings:
         None, "Length of its vectors; null takes it from the embedder (builtin: 384).", ge=1, le=65_536
     )
     embedder_identity: str | None = _key(None, "Name of its vector space; null takes it from the embedder.")
+    embedder_endpoint: str | None = _key(
+        None,
+        "URL of the server of an embedder named ollama/MODEL (null: Ollama on this machine) "
+        "or openai-compat/MODEL.",
+    )
+    embedder_api_key: str | None = _key(None, "Key for that server.", secret=True)
     embedding_device: str = _key(
         "auto",
         "Device for embedders that run in torch.",

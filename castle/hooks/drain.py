@@ -19,7 +19,7 @@ from castle.clock import system_clock, to_iso
 from castle.errors import CastleError, PalaceError
 from castle.hooks.spool import append
 from castle.hooks.start import take
-from castle.store.spool import pending, tell_failure
+from castle.store.spool import forget_turns, pending, tell_failure
 
 if TYPE_CHECKING:
     from castle.mine.spool import DrainReport, Stamp
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 2.0
 POLL_SECONDS = 0.1
 TOAST_SECONDS = 10
+FORGET_SECONDS = 30 * 86_400
+"""After what time without a stop the count of a session's stops is thrown away."""
+
 NICE = 5
 """How much less than others the drainer may use the processor, in the system's own steps."""
 
@@ -110,6 +113,7 @@ class _Work:
             if not pending(self._root):
                 break
         self._toast()
+        forget_turns(self._root, time.time() - FORGET_SECONDS)
 
     def _until_idle(self) -> None:
         quiet = time.monotonic()

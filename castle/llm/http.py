@@ -18,11 +18,24 @@ from castle.llm.waiting import in_background
 CONNECT_S = 0.25
 """Seconds in which a server on this machine takes a connection, or is not there."""
 
-_KEY_HELP = "castle config set llm_api_key -"
+
+class UnansweredError(LlmError):
+    """The server is not there, or took too long."""
 
 
-def read_url(text: str) -> str:
-    """Return the URL of a server without a slash at its end; raises LlmError unless it is http or https."""
+class AnsweredError(LlmError):
+    """The server answered with another status than 200, which is in ``status``."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def read_url(text: str, settings: str = "llm") -> str:
+    """Return the URL of a server without a slash at its end; raises LlmError unless it is http or https.
+
+    ``settings`` is what the names of the settings of such servers begin with.
+    """
     url = text.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -32,8 +45,8 @@ def read_url(text: str) -> str:
         usable = False
     if not usable or any(c.isspace() or not c.isprintable() for c in url):
         raise LlmError(
-            "llm_endpoint is not the http or https URL of a server; such as "
-            "castle config set llm_endpoint http://localhost:1234/v1"
+            f"{settings}_endpoint is not the http or https URL of a server; such as "
+            f"castle config set {settings}_endpoint http://localhost:1234/v1"
         )
     return url
 
@@ -49,15 +62,18 @@ def is_local(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of language models: its name for messages, its URL, and the headers that open it.
+    """A server of models: its name for messages, its URL, and the headers that open it.
 
-    ``secrets`` are the values that no message may show.
+    ``secrets`` are the values that no message may show. ``settings`` is what the names of the settings that
+    help begin with. An answer has ``most_bytes`` at most.
     """
 
     label: str
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    settings: str = "llm"
+    most_bytes: int = MAX_ANSWER_BYTES
 
     @property
     def _parts(self) -> SplitResult:
@@ -125,7 +141,8 @@ class Server:
         try:
             return reply.result(left)
         except TimeoutError:
-            raise LlmError(f"{self} did not answer within {seconds:g} s; {MORE_TIME}") from None
+            help_ = f"; {MORE_TIME}" if self.settings == "llm" else ""
+            raise UnansweredError(f"{self} did not answer within {seconds:g} s{help_}") from None
         finally:
             line.cut()
 
@@ -155,13 +172,13 @@ class Server:
             ):
                 for chunk in response.iter_raw():
                     received += chunk
-                    if len(received) > MAX_ANSWER_BYTES:
-                        raise LlmError(f"{self} answered more than {MAX_ANSWER_BYTES:,} bytes")
+                    if len(received) > self.most_bytes:
+                        raise LlmError(f"{self} answered more than {self.most_bytes:,} bytes")
                 return response.status_code, bytes(received)
         # The environment may name a proxy that is no URL, or of a kind that needs another package.
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
             reason = self.shown(str(error)) or type(error).__name__
-            raise LlmError(f"{self} cannot be asked: {reason}") from None
+            raise UnansweredError(f"{self} cannot be asked: {reason}") from None
 
     def _object(self, status: int, body: bytes) -> dict[str, Any]:
         try:
@@ -176,11 +193,11 @@ class Server:
             )
         help_ = ""
         if status in (401, 403):
-            help_ = f"; set the key: {_KEY_HELP}"
+            help_ = f"; set the key: castle config set {self.settings}_api_key -"
         elif 300 <= status < 400:
-            help_ = "; redirects are not followed: castle config set llm_endpoint URL"
+            help_ = f"; redirects are not followed: castle config set {self.settings}_endpoint URL"
         detail = self.shown(_detail(found) or _text(body))
-        raise LlmError(f"{self} answered {status}{': ' if detail else ''}{detail}{help_}")
+        raise AnsweredError(f"{self} answered {status}{': ' if detail else ''}{detail}{help_}", status)
 
 
 class _Line:

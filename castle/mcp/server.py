@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from mcp.server.mcpserver.tools import Tool
@@ -17,12 +18,12 @@ from castle.mcp.tools.base import Tier
 
 def build(palace: str | Tools | None = None, tier: Tier = "standard") -> StrictServer:
     """Return a server for a palace or its tools, None for the one that the settings name. Opens nothing."""
-    tools = described(palace if isinstance(palace, Tools) else Tools(palace), tier)
+    tools = palace if isinstance(palace, Tools) else Tools(palace)
     return StrictServer(
         "cognitive-castle",
-        tools=tools,
+        tools=partial(described, tools, tier),
         version=__version__,
-        instructions=instructions({tool.name for tool in tools}),
+        instructions=instructions({_name(method) for method, _ in tools.all(tier)}),
         log_level="WARNING",
     )
 
@@ -37,12 +38,16 @@ def described(tools: Tools, tier: Tier) -> Sequence[Tool]:
             idempotent_hint=offer.idempotent,
             open_world_hint=False,
         )
-        tool = Tool.from_function(method, name=f"castle_{method.__name__}", annotations=hints)
+        tool = Tool.from_function(method, name=_name(method), annotations=hints)
         tool.description = " ".join(tool.description.split())
         tool.parameters = {**_bare(tool.parameters), "additionalProperties": False}
         tool.fn_metadata.output_schema = _bare(tool.fn_metadata.output_schema)
         found.append(tool)
     return found
+
+
+def _name(method: Callable[..., Any]) -> str:
+    return f"castle_{method.__name__}"
 
 
 def _bare(schema: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
+from castle.mcp.later import Later
 from castle.mcp.lines import Lines
 
 OTHER_NAMES = {
@@ -129,9 +130,9 @@ OTHER_NAMES = {
 class StrictServer(MCPServer[Any]):
     """An MCPServer that checks each call against its tools before they see it."""
 
-    def __init__(self, name: str, *, tools: Sequence[Tool], **more: Any) -> None:
-        self._parameters = {tool.name: tuple(tool.parameters.get("properties", {})) for tool in tools}
-        super().__init__(name, tools=list(tools), **more)
+    def __init__(self, name: str, *, tools: Callable[[], Sequence[Tool]], **more: Any) -> None:
+        super().__init__(name, **more)
+        self._tool_manager = Later(tools)
 
     async def run_stdio_async(self) -> None:
         """Serve one client on stdin and stdout."""
@@ -143,9 +144,11 @@ class StrictServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; a call that does not fit it is the protocol's error for invalid parameters."""
-        parameters = self._parameters.get(name)
-        if parameters is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {name!r}{_nearest(name, self._parameters)}")
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
+            known = [each.name for each in self._tool_manager.list_tools()]
+            raise MCPError(INVALID_PARAMS, f"there is no tool {name!r}{_nearest(name, known)}")
+        parameters = tuple(tool.parameters.get("properties", {}))
         unknown = [key for key in arguments if key not in parameters]
         if unknown:
             raise MCPError(INVALID_PARAMS, _unknown(name, unknown[0], parameters))

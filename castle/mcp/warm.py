@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -11,6 +12,11 @@ from castle.errors import CastleError
 
 if TYPE_CHECKING:
     from castle.service import Castle
+
+# Numbers of glibc's mallopt, which no module of Python has.
+_TRIM_THRESHOLD, _ARENA_MAX = -1, -8
+_TRIM_BYTES = 1_000_000
+_ARENAS = 2
 
 AGAIN_SECONDS = 60.0
 """How long after a failure loading is tried once more."""
@@ -52,6 +58,7 @@ class Warmer:
         self._thread.start()
 
     def _load(self, castle: Castle) -> None:
+        _give_back_memory()
         try:
             castle.load_models()
         except Exception as error:  # the edge of a thread: whatever it is, searches tell it
@@ -59,3 +66,19 @@ class Warmer:
             castle.defer_models(f"the embedder cannot be loaded; words only: {reason}")
         else:
             self._done = castle is self._castle
+
+
+def _give_back_memory() -> None:
+    """Have free memory returned to the system, where the C library is glibc.
+
+    Left alone, it keeps a heap for each of the native libraries' threads: 570 instead of 375 MB after fifty
+    small notes.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_TRIM_THRESHOLD, _TRIM_BYTES)
+        mallopt(_ARENA_MAX, _ARENAS)

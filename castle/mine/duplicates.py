@@ -100,12 +100,13 @@ def _nearest(
     try:
         with suppress(PalaceError, ProjectionBlocked):
             catch_up_vectors(palace, deadline=time.monotonic() + CATCH_UP_SECONDS)
-        late = missing(palace, palace.vectors)
-        units = palace.embedder.embed_documents(
+        space = palace.space
+        late = missing(palace, space.vectors)
+        units = space.embedder.embed_documents(
             [served_text(pieces[index].text, pieces[index].sealed) for index in asked]
         )
         for index, unit in zip(asked, units, strict=True):
-            near = palace.vectors.search(unit, Scope(), MOST_MATCHES)
+            near = space.vectors.search(unit, Scope(), MOST_MATCHES)
             found[index].update((match.id, match.score) for match in near if match.score >= threshold)
     except (ModelError, ProjectionUnavailable, ProjectionBlocked) as error:
         return [f"only equal texts were found: {error}"]

@@ -24,24 +24,47 @@ _COUNTED = frozenset((".json", ".txt", ".model", ".safetensors", ".bin"))
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """What is known of a hub model without its files; ``query_prompt`` goes before queries."""
+    """What is known of a hub model without its files; the prompts go before queries and documents."""
 
     dim: int
     identity: str
     query_prompt: str = ""
+    document_prompt: str = ""
 
+
+_BGE_QUERY = "Represent this sentence for searching relevant passages: "
+_E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+_E5 = ("query: ", "passage: ")
 
 KNOWN = {
     "BAAI/bge-m3": KnownModel(1024, "bge-m3"),
-    "BAAI/bge-large-en-v1.5": KnownModel(
-        1024, "bge-large-en-v1.5", "Represent this sentence for searching relevant passages: "
+    "BAAI/bge-large-en-v1.5": KnownModel(1024, "bge-large-en-v1.5", _BGE_QUERY),
+    "BAAI/bge-base-en-v1.5": KnownModel(768, "bge-base-en-v1.5", _BGE_QUERY),
+    "BAAI/bge-small-en-v1.5": KnownModel(384, "bge-small-en-v1.5", _BGE_QUERY),
+    "intfloat/multilingual-e5-small": KnownModel(384, "multilingual-e5-small", *_E5),
+    "intfloat/multilingual-e5-base": KnownModel(768, "multilingual-e5-base", *_E5),
+    "intfloat/multilingual-e5-large": KnownModel(1024, "multilingual-e5-large", *_E5),
+    "intfloat/multilingual-e5-large-instruct": KnownModel(
+        1024, "multilingual-e5-large-instruct", f"Instruct: {_E5_TASK}\nQuery: "
     ),
+    "intfloat/e5-small-v2": KnownModel(384, "e5-small-v2", *_E5),
+    "intfloat/e5-base-v2": KnownModel(768, "e5-base-v2", *_E5),
+    "intfloat/e5-large-v2": KnownModel(1024, "e5-large-v2", *_E5),
     "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2": KnownModel(
         384, "paraphrase-ml-MiniLM-L12-v2"
     ),
     "sentence-transformers/all-MiniLM-L6-v2": KnownModel(384, "all-MiniLM-L6-v2"),
 }
 _OWNED = {name.partition("/")[2]: name for name in KNOWN}
+
+_SERVED = {
+    "bge-large": (_BGE_QUERY, ""),
+    "mxbai-embed-large": (_BGE_QUERY, ""),
+    "mxbai-embed-large-v1": (_BGE_QUERY, ""),
+    "nomic-embed-text": ("search_query: ", "search_document: "),
+    "nomic-embed-text-v1.5": ("search_query: ", "search_document: "),
+}
+"""Prompts for queries and documents of models as servers call them, where the hub calls them otherwise."""
 
 
 def short_names() -> tuple[str, ...]:
@@ -57,6 +80,15 @@ def is_model(name: str) -> bool:
 def known(name: str) -> KnownModel | None:
     """Return what is known of a hub model by its name, with or without the owner."""
     return KNOWN.get(_OWNED.get(name, name))
+
+
+def prompts_of(name: str) -> tuple[str, str]:
+    """Return the prompts for queries and documents of a model behind a server, by its name there."""
+    base = name.rpartition("/")[2].partition(":")[0].lower()
+    if base in _SERVED:
+        return _SERVED[base]
+    model = next((model for owned, model in KNOWN.items() if owned.partition("/")[2].lower() == base), None)
+    return (model.query_prompt, model.document_prompt) if model else ("", "")
 
 
 def describe(name: str) -> EmbedderIdentity:

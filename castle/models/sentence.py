@@ -1,15 +1,15 @@
-"""Models of sentence-transformers in torch: any that is on this machine, by hub name or directory."""
+"""Models in torch: any of sentence-transformers that is on this machine, by hub name or directory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from castle.errors import ModelError
 from castle.models.base import checked
 from castle.models.encoder import thread_count
-from castle.models.hub import describe, known, locate
+from castle.models.hub import KnownModel, describe, known, locate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,17 +17,32 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_BATCH = 32
-_USUAL_WINDOW = 512
+BATCH = 32
+USUAL_WINDOW = 512
+MOST_WINDOW = 1_000_000
+"""From here on a window is the way in which a tokenizer says that it does not know."""
 # A slice of a text may have more tokens than the same characters had within it.
 _SPARE = 4
 
 
-class SentenceEmbedder:
-    """Vectors of a model of sentence-transformers, normalised.
+class Engine(Protocol):
+    """A model that is loaded: ``max_tokens`` is its window, ``prompts`` are those of its configuration."""
 
-    The prompts for queries and documents are those of the model's own configuration. A text longer than the
-    model's window is read in windows, and its vector is their mean, weighted by size and normalised.
+    tokenizer: Any
+    dim: int
+    max_tokens: int
+    prompts: Mapping[str, str]
+
+    def encode(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
+        """Return the unit vectors of texts that fit the window with the prompt, shape (len(texts), dim)."""
+
+
+class SentenceEmbedder:
+    """Vectors of a model in torch, normalised.
+
+    The prompts for queries and documents are those that are known of the model, or else those of its own
+    configuration. A text longer than the model's window is read in windows, and its vector is their mean,
+    weighted by size and normalised.
     """
 
     def __init__(self, name: str, device: str = "auto") -> None:
@@ -41,36 +56,34 @@ class SentenceEmbedder:
                 "run: pip install 'cognitive-castle[bge]'"
             )
         self.identity = describe(name)
-        model = known(name)
-        self._query_prompt = model.query_prompt if model else ""
-        self._model = _load(locate(name), torch_device(device))
-        dim = self._model.get_embedding_dimension()
+        self._known = known(name) or KnownModel(0, "")
+        self._engine = _load(locate(name), torch_device(device))
+        dim = self._engine.dim
         if dim != self.identity.dim:
             raise ModelError(f"the model {name} makes vectors of {dim}, expected were {self.identity.dim}")
-        window = self._model.max_seq_length
-        self.max_tokens: int = window if window and window < 1_000_000 else _USUAL_WINDOW
+        window = self._engine.max_tokens
+        self.max_tokens: int = window if 0 < window < MOST_WINDOW else USUAL_WINDOW
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector per text, shape (len(texts), dim), in the order of the texts."""
-        return self._embed(texts, self._prompt("document"))
+        return self._embed(texts, self._known.document_prompt or self._prompt("document", "passage"))
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a query, shape (dim,)."""
-        vector: NDArray[np.float32] = self._embed([text], self._query_prompt or self._prompt("query"))[0]
+        prompt = self._known.query_prompt or self._prompt("query")
+        vector: NDArray[np.float32] = self._embed([text], prompt)[0]
         return vector
 
-    def _prompt(self, kind: str) -> str:
-        """Return the model's own prompt for queries or documents."""
-        prompts = self._model.prompts or {}
-        found = prompts.get(kind) or ""
-        if kind == "document":
-            found = found or prompts.get("passage") or ""
-        return str(found)
+    def _prompt(self, *kinds: str) -> str:
+        """Return the first of the model's own prompts of these kinds; a known model has none but those."""
+        if self._known.query_prompt:
+            return ""
+        return next((found for kind in kinds if (found := self._engine.prompts.get(kind))), "")
 
     def _embed(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
         import numpy as np
 
-        room = max(1, self.max_tokens - len(self._model.tokenizer(prompt)["input_ids"]) - _SPARE)
+        room = max(1, self.max_tokens - len(self._engine.tokenizer(prompt)["input_ids"]) - _SPARE)
         windows = [
             (number, part, size)
             for number, text in enumerate(texts)
@@ -78,13 +91,7 @@ class SentenceEmbedder:
         ]
         vectors = np.zeros((len(texts), self.identity.dim), dtype=np.float32)
         if windows:
-            pieces = self._model.encode(
-                [part for _, part, _ in windows],
-                prompt=prompt or None,
-                batch_size=_BATCH,
-                normalize_embeddings=True,
-                show_progress_bar=False,
-            )
+            pieces = self._engine.encode([part for _, part, _ in windows], prompt)
             for (number, _, size), vector in zip(windows, pieces, strict=True):
                 vectors[number] += max(size, 1) * vector
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -93,7 +100,7 @@ class SentenceEmbedder:
 
     def _windows(self, text: str, room: int) -> Iterator[tuple[str, int]]:
         """Cut a text into parts of at most ``room`` tokens, with the number of tokens of each."""
-        tokenizer = self._model.tokenizer
+        tokenizer = self._engine.tokenizer
         if not getattr(tokenizer, "is_fast", False):  # it cannot say where a token stands
             yield text, 1
             return
@@ -109,16 +116,37 @@ class SentenceEmbedder:
             yield text[begin:end], last - first
 
 
-def _load(path: Path, device: str) -> Any:
+class _SentenceEngine:
+    """A model in sentence-transformers."""
+
+    def __init__(self, path: Path, device: str) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        self._model = SentenceTransformer(str(path), device=device, local_files_only=True)
+        self.tokenizer = self._model.tokenizer
+        self.dim = int(self._model.get_embedding_dimension() or 0)
+        self.max_tokens = int(self._model.max_seq_length or 0)
+        self.prompts: Mapping[str, str] = self._model.prompts or {}
+
+    def encode(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
+        # An empty prompt, unlike none, keeps the model from adding its default.
+        vectors: NDArray[np.float32] = self._model.encode(
+            list(texts), prompt=prompt, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+        )
+        return vectors
+
+
+def _load(path: Path, device: str) -> Engine:
     """Load the model from its files alone, without a word on the terminal."""
     from safetensors import SafetensorError
-    from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
+
+    from castle.models.flag_embedder import FlagEngine, is_m3
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        return SentenceTransformer(str(path), device=device, local_files_only=True)
+        return FlagEngine(path, device) if is_m3(path) else _SentenceEngine(path, device)
     except (OSError, ValueError, RuntimeError, LookupError, TypeError, ImportError, SafetensorError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(f"the model in {path} cannot be loaded: {reason}") from error

@@ -185,10 +185,11 @@ def _of_text(palace: Palace, text: str, scope: Scope, top_k: int, late: int) -> 
     if not text.strip():
         raise UsageError('the text is empty: castle info-score "what you would file", or give it on stdin')
     # Masked as stored drawers are, so that equal texts have equal vectors.
-    unit = palace.embedder.embed_documents([mask_secrets(text, palace.salt)])[0]
+    space = palace.space
+    unit = space.embedder.embed_documents([mask_secrets(text, palace.salt)])[0]
     cosines: dict[str, float] = {}
     with suppress(ProjectionUnavailable):
-        cosines.update((match.id, match.score) for match in palace.vectors.search(unit, scope, top_k))
+        cosines.update((match.id, match.score) for match in space.vectors.search(unit, scope, top_k))
     with palace.ledger.read() as cx:
         cosines = {id_: cosines[id_] for id_ in within(cx, list(cosines), scope)}
         for same in copies_of(cx, _hashes(text), scope).values():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from castle.config.settings import Settings
 from castle.errors import PalaceError
 from castle.search.refine import Engines
 from castle.store.palace import TOKEN_CACHE, Palace
+from castle.store.spaces import Space
 
 if TYPE_CHECKING:
     from castle.llm.base import Provider
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 def engines_of(settings: Settings, palace: Palace) -> Engines:
     """Return the engines that the settings name, each loaded once and only when a search needs it."""
 
-    @cache
-    def encoder() -> CrossEncoder:
+    @lru_cache(maxsize=1)
+    def encoder_beside(space: Space | None) -> CrossEncoder:
         from castle.models.rerankers import load_cross_encoder
         from castle.models.token_cache import TokenCache
 
@@ -29,11 +30,15 @@ def engines_of(settings: Settings, palace: Palace) -> Engines:
             settings.reranker_model_gpu if on_gpu else settings.reranker,
             device=settings.embedding_device,
             cpu_name=settings.reranker_model_cpu if on_gpu else None,
-            embedder=palace.embedder if settings.reranker == "builtin" else None,
+            embedder=None if space is None else space.embedder,
             cache=TokenCache(palace.root / TOKEN_CACHE),
         )
         assert found is not None
         return found
+
+    def encoder() -> CrossEncoder:
+        # The built-in one reads with the palace's embedder, which a reindex may exchange.
+        return encoder_beside(palace.space if settings.reranker == "builtin" else None)
 
     @cache
     def judge() -> Provider:

@@ -33,12 +33,13 @@ def dense(
     palace: Palace, query: str, scope: Scope, limit: int, dated: Sequence[Scope] = ()
 ) -> list[Candidate]:
     """Return the drawers nearest to the query by cosine, best first; some more of each dated scope."""
-    embedder = palace.embedder
+    space = palace.space
+    embedder = space.embedder
     with model_time():
         vector = embedder.embed_query(query)
     found: dict[str, Candidate] = {}
     for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
-        for match in palace.vectors.search(vector, part, most):
+        for match in space.vectors.search(vector, part, most):
             found.setdefault(match.id, Candidate(match.id, match.sha256, match.score))
     return _best_first(found.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Self
 
 from castle import config
 from castle.clock import Clock, system_clock
+from castle.errors import CastleError
 from castle.records import Scope
 
 if TYPE_CHECKING:
+    from castle.models.remote import Endpoint
     from castle.search.refine import Engines
     from castle.store.palace import Palace
 
@@ -60,6 +63,13 @@ class Base:
 
         refresh(self._palace(), REFRESH_SECONDS)
 
+    def _render(self) -> None:
+        """Bring what hooks print up to date; the next one that files does it where this cannot."""
+        from castle.wakeup import prerender
+
+        with suppress(CastleError):
+            prerender(self._palace(), self.settings)
+
     def _exists(self) -> bool:
         return (self.root / "castle.db").is_file()
 
@@ -69,9 +79,22 @@ class Base:
 
             explicit = self.settings.origin("embedder_model") != "default"
             wanted = self.settings.embedder_model if explicit else None
-            device = self.settings.embedding_device
-            self._opened = Palace(self.root, create=create, embedder=wanted, device=device, clock=self._clock)
+            self._opened = Palace(
+                self.root,
+                create=create,
+                embedder=wanted,
+                device=self.settings.embedding_device,
+                endpoint=self._endpoint,
+                clock=self._clock,
+            )
         return self._opened
+
+    @property
+    def _endpoint(self) -> Endpoint:
+        """The server of embedders that the settings name."""
+        from castle.models.remote import Endpoint
+
+        return Endpoint(self.settings.embedder_endpoint, self.settings.embedder_api_key)
 
     def _in_source(self, scope: Scope, source: str | None) -> Scope:
         """Limit a scope to the source that a path, a key or an id names."""

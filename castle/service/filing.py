@@ -177,6 +177,7 @@ class Filing(Base):
             refresh(self._palace(), NOVELTY_SECONDS)
             with suppress(PalaceBusyError):
                 self._palace().ledger.analyze()
+            self._render()
         except KeyboardInterrupt:
             return replace(report, interrupted=True)
         return replace(report, notes=(*report.notes, *notes))

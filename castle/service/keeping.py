@@ -60,6 +60,7 @@ class Keeping(Base):
         one_of(id, source, wing)
         count = forget(self._palace().ledger, id_=id, source=source, wing=legal(wing), actor=actor or user())
         self._refresh()
+        self._render()
         return count
 
     def restore(self, id: str | None = None, *, source: str | None = None, wing: str | None = None) -> int:
@@ -69,6 +70,7 @@ class Keeping(Base):
         one_of(id, source, wing)
         count = restore(self._palace().ledger, id_=id, source=source, wing=legal(wing))
         self._refresh()
+        self._render()
         return count
 
     def rename_wing(self, old: str, new: str, *, merge: bool = False) -> int:
@@ -80,4 +82,5 @@ class Keeping(Base):
 
         count = rename_wing(self._palace().ledger, old, config.check_name("wing", new), merge=merge)
         self._refresh()
+        self._render()
         return count

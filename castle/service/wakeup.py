@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castle.answers import Found, Page, to_found
 from castle.arguments import legal, user
-from castle.errors import CastleError, UsageError
+from castle.errors import UsageError
 from castle.service.reading import Reading
 from castle.service.searching import Searching
 
@@ -105,10 +104,3 @@ class Waking(Reading, Searching):
             return [
                 Pinned(to_found(known[pin.id], where[pin.id]), pin.pinned_at, pin.pinned_by) for pin in found
             ]
-
-    def _render(self) -> None:
-        """Bring what hooks print up to date; the next one that files does it where this cannot."""
-        from castle.wakeup import prerender
-
-        with suppress(CastleError):
-            prerender(self._palace(), self.settings)

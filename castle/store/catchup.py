@@ -27,10 +27,13 @@ from castle.store.projection import (
 from castle.store.reading import changed_rows, count_changed
 from castle.store.redetect import purge, redetect
 from castle.store.schema import vectors as vector_cache
+from castle.store.spaces import Space, sweep
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from castle.models.base import EmbedderIdentity
 
 Progress = Callable[[int, int], None]
 """Called with the number of drawers done and the number there are to do."""
@@ -60,7 +63,7 @@ def missing(palace: Palace, projection: Projection) -> int:
 
 def _reached(palace: Palace, projection: Projection) -> int:
     mark = projection.watermark()
-    return mark.seq if mark is not None and _fits(palace, mark) else 0
+    return mark.seq if mark is not None and fits(palace, mark) else 0
 
 
 def catch_up_lexicon(
@@ -93,7 +96,9 @@ def catch_up_vectors(
     palace: Palace, *, deadline: float | None = None, progress: Progress | None = None
 ) -> None:
     """Bring the vectors up to date, embedding what no cache holds; ``deadline`` makes it stop early."""
-    palace.check_embedder()
+    space = palace.space
+    if not space.loaded:
+        palace.check_embedder()
     done = 0
 
     def report(count: int, total: int) -> None:
@@ -102,13 +107,14 @@ def catch_up_vectors(
 
     def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
         nonlocal done
-        total = done + behind(palace, palace.vectors) if progress else 0
+        total = done + behind(palace, space.vectors) if progress else 0
         patience = None if deadline is None else max(HASTY_PATIENCE, deadline - time.monotonic())
-        matrix = _vectors_for(palace, rows, lambda count: report(count, total), patience)
-        palace.vectors.apply(rows, matrix, mark)
+        matrix = vectors_for(palace, space, rows, lambda count: report(count, total), patience)
+        space.vectors.apply(rows, matrix, mark)
         done += len(rows)
 
-    _catch_up(palace, palace.vectors, apply, VECTOR_BATCH, deadline, None)
+    _catch_up(palace, space.vectors, apply, VECTOR_BATCH, deadline, None)
+    sweep(palace, deadline)
 
 
 def refresh(palace: Palace, seconds: float) -> None:
@@ -154,7 +160,7 @@ def _replay(
 ) -> None:
     palace.clear_the_way()
     mark = projection.watermark()
-    if mark is None or not _fits(palace, mark):
+    if mark is None or not fits(palace, mark):
         projection.reset()
         mark = Watermark(palace.ledger.lineage(0), 0)
     total = behind(palace, projection) if progress else 0
@@ -188,7 +194,8 @@ def _affordable(size: int, took: float, left: float, most: int) -> int:
     return max(HASTY_BATCH, min(most, int(size / max(took, 1e-3) * left / 2)))
 
 
-def _fits(palace: Palace, mark: Watermark) -> bool:
+def fits(palace: Palace, mark: Watermark) -> bool:
+    """Whether the ledger is the one that a projection followed, and has come as far."""
     return mark.seq <= palace.ledger.head() and mark.epoch == palace.ledger.lineage(mark.seq)
 
 
@@ -197,11 +204,17 @@ def input_hash(row: ProjectionRow) -> bytes:
     return hashlib.sha256(row.embedded.encode("utf-8")).digest()
 
 
-def cached_vectors(palace: Palace, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-    """Return the vectors the ledger keeps for these inputs; a damaged one counts as not kept."""
+def cached_vectors(
+    palace: Palace, keys: Sequence[bytes], embedder: EmbedderIdentity | None = None
+) -> dict[bytes, NDArray[np.float32]]:
+    """Return the vectors the ledger keeps for these inputs; a damaged one counts as not kept.
+
+    They are those of the embedder in force unless another one is named.
+    """
     import numpy as np
 
-    identity, size = palace.identity.identity, 2 * palace.identity.dim
+    embedder = embedder or palace.identity
+    identity, size = embedder.identity, 2 * embedder.dim
     found: dict[bytes, NDArray[np.float32]] = {}
     with palace.ledger.read() as cx:
         for part in batches(keys):
@@ -215,22 +228,28 @@ def cached_vectors(palace: Palace, keys: Sequence[bytes]) -> dict[bytes, NDArray
     return found
 
 
-def _vectors_for(
+def vectors_for(
     palace: Palace,
+    space: Space,
     rows: Sequence[ProjectionRow],
     progress: Callable[[int], None],
-    patience: float | None,
+    patience: float | None = None,
+    *,
+    afresh: bool = False,
 ) -> NDArray[np.float32]:
-    """Return one vector a row, from the cache or the embedder; forgotten rows get zeros."""
+    """Return one vector a row, from the cache or the embedder; forgotten rows get zeros.
+
+    ``afresh`` leaves the cache aside and replaces what it holds.
+    """
     import numpy as np
 
     texts = {input_hash(row): row.embedded for row in rows if row.state != "forgotten"}
-    known = cached_vectors(palace, list(texts))
+    known = {} if afresh else cached_vectors(palace, list(texts), space.identity)
     progress(len(known))
     missing = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
-    identity = palace.identity.identity
+    identity = space.identity.identity
     for part in batches(missing, EMBED_BATCH):
-        halves = palace.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
+        halves = space.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
         with palace.ledger.write(patience) as cx:
             cx.execute(
                 insert(vector_cache).prefix_with("OR REPLACE"),
@@ -241,7 +260,7 @@ def _vectors_for(
             )
         known.update((key, _normal(half)) for key, half in zip(part, halves, strict=True))
         progress(len(known))
-    matrix = np.zeros((len(rows), palace.identity.dim), dtype=np.float32)
+    matrix = np.zeros((len(rows), space.identity.dim), dtype=np.float32)
     for index, row in enumerate(rows):
         if row.state != "forgotten":
             matrix[index] = known[input_hash(row)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
@@ -27,6 +28,9 @@ from castle.store.members import (
     same_place,
 )
 from castle.store.mentions import link_mentions
+from castle.store.proofs import whole
+from castle.store.purge_tables import purged
+from castle.store.purged import STUB, cut, guard_of, keyed, salt_of, stubs_among
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
@@ -88,13 +92,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """What completing a revision changed, in drawers."""
+    """What completing a revision changed, in drawers; ``purged`` are the lines that were left out."""
 
     change: Change
     revision: int
     new: int = 0
     kept: int = 0
     superseded: int = 0
+    purged: tuple[tuple[int, int], ...] = ()
 
 
 class OvertakenError(CastleError):
@@ -119,29 +124,47 @@ class Filing:
         self._retired: dict[int, Leaving] = {}
         self._members: list[Member] = []
         self._seen: dict[bytes, int] = {}
+        self._gaps: list[tuple[int, int]] = []
 
     def stage(self, cx: Connection, items: Sequence[NewDrawer], version_by: str) -> None:
-        """Put drawers into the ledger, invisible until ``complete``; ``version_by`` is who files them."""
+        """Put drawers into the ledger, invisible until ``complete``; ``version_by`` is who files them.
+
+        Text that was purged is left out: a stub stands in its place.
+        """
         source = ensure_source(cx, self._place)
         now = self._ledger.clock()
-        contents = [item.content() for item in items]
+        guard, salt = guard_of(cx), salt_of(cx)
+        pieces: list[tuple[NewDrawer, int | None]] = [(item, None) for item in items]
+        if guard is not None:
+            pieces = list(cut(items, guard, partial(_stands, cx, source)))
+        contents = [item.content() for item, _ in pieces]
         hashes = [hashlib.sha256(content).digest() for content in contents]
         self._own_rooms = self._own_rooms or any(item.room for item in items)
         if self._append:
-            self._recall(cx, source, hashes)
+            self._recall(cx, source, hashes, salt)
         rows = [
             self._row(item, source, now, version_by, content, sha)
-            for item, content, sha in zip(items, contents, hashes, strict=True)
+            for (item, _), content, sha in zip(pieces, contents, hashes, strict=True)
         ]
+        for row, (_, purge) in zip(rows, pieces, strict=True):
+            if purge is not None and salt is not None:
+                row |= _NOTHING | {"sha256": keyed(salt, row["sha256"])}  # type: ignore[arg-type]
         rids = _store(cx, rows)
-        for item, rid, content, sha in zip(items, rids, contents, hashes, strict=True):
+        stubs = stubs_among(cx, rids) if salt is not None else {}
+        for (item, purge), rid, content, sha in zip(pieces, rids, contents, hashes, strict=True):
             chunk = item.chunk
             start, end = chunk.start, chunk.end
             if self._append:
                 start = self._members[-1].end if self._members else self._end_of(cx, source).end
                 end = start + len(chunk.text)
+            if rid in stubs:
+                self._gaps.append((chunk.first_line, chunk.last_line))
+                if purge is not None:
+                    values = {"drawer": rid, "purge": purge, "size": len(content)}
+                    cx.execute(insert(purged).prefix_with("OR IGNORE").values(**values))
+            digest = stubs.get(rid, sha)
             self._members.append(
-                Member(rid, sha, len(content), start, end, chunk.first_line, chunk.last_line)
+                Member(rid, digest, len(content), start, end, chunk.first_line, chunk.last_line)
             )
 
     def retire(self, cx: Connection, rids: Sequence[int]) -> int:
@@ -185,14 +208,19 @@ class Filing:
         ended = [rid for rid in current if rid not in staying]
         close_members(cx, source, number, [*ended, *(rid for rid in current if rid in begun)])
         open_members(cx, source, number, begin)
+        if self._gaps:
+            version = replace(version, sha256=whole(cx, source, number)[0])
+            if not (begin or ended) and _is_last(cx, source, self._base, version.sha256):
+                _note_seen(cx, source, self._place, version.signature)
+                return Filed("unchanged", self._base, 0, len(staying), purged=tuple(self._gaps))
         arrived = [rid for rid in dict.fromkeys(m.rid for _, m in begin) if rid not in current]
         new = _begin_drawers(cx, arrived)
         end_drawers(cx, ended, self._ledger.clock())
         self._record(cx, source, version, "complete")
         _gather(cx, source, self._place.wing, None if self._own_rooms else self._place.room)
-        return Filed(
-            "new" if number == 1 else "changed", number, new, len(staying) - new, superseded=len(ended)
-        )
+        change: Change = "new" if number == 1 else "changed"
+        kept = len(staying) - new
+        return Filed(change, number, new, kept, superseded=len(ended), purged=tuple(self._gaps))
 
     def _extend(self, cx: Connection, source: int, version: Version) -> Filed:
         """Append; a revision that would add nothing is not made, what else is new of the source is noted."""
@@ -201,10 +229,7 @@ class Filing:
         if cx.execute(select(sources.c.wing).where(sources.c.id == source)).scalar() != place.wing:
             _gather(cx, source, place.wing, None)
         if not (self._members or self._retired) and self._base:
-            values = {"path": place.path, "wing": place.wing, "room": place.room}
-            cx.execute(
-                update(sources).where(sources.c.id == source).values(signature=version.signature, **values)
-            )
+            _note_seen(cx, source, place, version.signature)
             return Filed("unchanged", self._base, 0, _size_of(cx, source))
         number = self._base + 1
         digest, size = before.digest, before.size
@@ -219,7 +244,8 @@ class Filing:
             digest, size = link(digest, added.sha256), size + added.size
         self._record(cx, source, replace(version, sha256=digest, size=size), APPENDED)
         change: Change = "new" if number == 1 else "changed"
-        return Filed(change, number, new, kept, superseded=len(self._retired))
+        gone = len(self._retired)
+        return Filed(change, number, new, kept, superseded=gone, purged=tuple(self._gaps))
 
     def _record(self, cx: Connection, source: int, version: Version, state: str) -> None:
         """Write the revision down and make it the source's current one."""
@@ -244,11 +270,14 @@ class Filing:
             self._tail = tail_of(cx, source, self._base)
         return self._tail
 
-    def _recall(self, cx: Connection, source: int, hashes: Sequence[bytes]) -> None:
-        """Go on counting equal contents from where the base revision stopped."""
+    def _recall(self, cx: Connection, source: int, hashes: Sequence[bytes], salt: bytes | None) -> None:
+        """Go on counting equal contents from where the base revision stopped; those purged count, too."""
         unknown = [sha for sha in dict.fromkeys(hashes) if sha not in self._seen]
         for batch in batches(unknown):
             self._seen.update(repeats(cx, source, batch))
+            for sha in batch if salt is not None else ():
+                hidden = keyed(salt or b"", sha)
+                self._seen[sha] += repeats(cx, source, [hidden])[hidden]
 
     def _row(
         self, item: NewDrawer, source: int, now: int, added_by: str, content: bytes, sha: bytes
@@ -292,6 +321,35 @@ def drawer_id(source_key: str, content: bytes, occurrence: int) -> str:
     return digest.hexdigest()[:24]
 
 
+_NOTHING: Mapping[str, object] = {
+    "text": "",
+    "raw": None,
+    "sealed": None,
+    "context": "",
+    "state": "forgotten",
+    "metadata": None,
+}
+"""What a stub holds."""
+
+
+def _stands(cx: Connection, source: int, item: NewDrawer) -> bool:
+    """Whether the source has a drawer with this content that was not purged."""
+    digest = hashlib.sha256(item.content()).digest()
+    held = (drawers.c.sha256 == digest, drawers.c.source == source, drawers.c.seq.is_not(None), ~STUB)
+    return cx.execute(select(drawers.c.rid).where(*held).limit(1)).first() is not None
+
+
+def _is_last(cx: Connection, source: int, number: int, sha256: bytes) -> bool:
+    """Whether a source's revision ``number`` has this hash."""
+    which = (revisions.c.source == source, revisions.c.number == number, revisions.c.sha256 == sha256)
+    return cx.execute(select(revisions.c.number).where(*which)).first() is not None
+
+
+def _note_seen(cx: Connection, source: int, place: Place, signature: str) -> None:
+    values = {"path": place.path, "wing": place.wing, "room": place.room, "signature": signature}
+    cx.execute(update(sources).where(sources.c.id == source).values(**values))
+
+
 def find_source(cx: Connection, key: str) -> Row[tuple[object, ...]] | None:
     """Return the ``sources`` row with this key."""
     return cx.execute(select(sources).where(sources.c.key == key)).first()
@@ -320,8 +378,7 @@ def ensure_source(cx: Connection, place: Place) -> int:
 
 def mark_seen(cx: Connection, source: int, *, path: str, wing: str, room: str, signature: str) -> int:
     """Record that a source was met again with the same content; return how many drawers moved with it."""
-    values = {"path": path, "wing": wing, "room": room, "signature": signature}
-    cx.execute(update(sources).where(sources.c.id == source).values(**values))
+    _note_seen(cx, source, Place("", "", path, "", wing, room), signature)
     return _gather(cx, source, wing, room)
 
 
@@ -395,10 +452,11 @@ def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
     touch(cx, fresh)
     link_mentions(cx, fresh)
     known = set(fresh)
+    stubs = stubs_among(cx, fresh)
     states = _states(cx, [rid for rid in rids if rid not in known])
     back = [rid for rid, state in states.items() if state == "superseded"]
     touch(cx, back, state="current", ended_at=None)
-    return len(fresh)
+    return len(fresh) - len(stubs)
 
 
 def _states(cx: Connection, rids: Sequence[int]) -> dict[int, str]:
@@ -417,10 +475,10 @@ def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
     known: dict[object, int] = {}
     staged: list[int] = []
     for batch in batches([row["id"] for row in rows]):
-        query = select(drawers.c.id, drawers.c.rid, drawers.c.seq).where(drawers.c.id.in_(batch))
-        for id_, rid, seq in cx.execute(query):
+        query = select(drawers.c.id, drawers.c.rid, drawers.c.seq, STUB).where(drawers.c.id.in_(batch))
+        for id_, rid, seq, stub in cx.execute(query):
             known[id_] = rid
-            if seq is None:
+            if seq is None and not stub:
                 staged.append(rid)
     left = set(staged)
     again = [{**row, "_rid": known[row["id"]]} for row in rows if known.get(row["id"]) in left]

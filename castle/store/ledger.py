@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from castle.clock import Clock, system_clock
-from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, PalaceVersionError
+from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError
 from castle.store import (  # noqa: F401  (each declares its tables)
     closet_tables,
     entity_tables,
@@ -34,6 +34,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     tunnel_tables,
     use_tables,
 )
+from castle.store import migrate as migrations
 from castle.store.native import is_full
 from castle.store.schema import SCHEMA_VERSION, lineage, meta, tables
 
@@ -49,6 +50,8 @@ T = TypeVar("T")
 
 class Ledger:
     """The open ledger of one palace; safe to use from several threads and processes at once.
+
+    One of an earlier schema is migrated first; where it cannot be written, it is read as it is.
 
     Raises PalaceNotFoundError when there is none at ``root`` and ``create`` is false, PalaceVersionError
     when a newer Castle wrote it, PalaceError when the file is not a readable ledger.
@@ -80,6 +83,7 @@ class Ledger:
             raise PalaceError(
                 f"no palace can be {verb} at {root}: {why}; name another with --palace"
             ) from error
+        self._identity = _identity(self.path)
         self.read_only = not os.access(root, os.W_OK) or not os.access(self.path, os.W_OK)
         if self.read_only:
             _check_settled(self.path)
@@ -109,6 +113,7 @@ class Ledger:
         with self._guard(), self._engine.connect() as cx:
             cx.exec_driver_sql("BEGIN")
             try:
+                self._must_stand()
                 yield cx
             finally:
                 _roll_back(cx)
@@ -125,6 +130,7 @@ class Ledger:
         with self._guard(), self._engine.connect() as cx:
             self._begin_immediate(cx, self.patience if patience is None else patience)
             try:
+                self._must_stand()
                 yield cx
                 cx.exec_driver_sql("COMMIT")
             except BaseException:
@@ -196,26 +202,25 @@ class Ledger:
                 set_value(cx, "salt", secrets.token_hex(32))
                 set_value(cx, "seq", "0")
                 set_value(cx, "created_at", str(self.clock()))
-            version = int(get_value(cx, "schema_version") or 0)
-        if version > SCHEMA_VERSION:
-            raise PalaceVersionError(
-                f"{self.path} has schema {version}, this Castle knows {SCHEMA_VERSION}: "
-                "upgrade with `pip install -U cognitive-castle`"
-            )
-        if not self.read_only:
-            self._add_tables()
+            version = migrations.schema_of(cx, self.path)
+        if version == SCHEMA_VERSION:
+            return
+        if self.read_only:
+            migrations.refuse_unreadable(version, self.path)
+            return
+        with self.write(migrations.PATIENCE_SECONDS) as cx:
+            migrations.migrate(cx, self.path, self.clock())
 
-    def _add_tables(self) -> None:
-        """Make the tables that have come with later versions; what reads them does without until then."""
-        with self.read() as cx:
-            query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'index')"
-            known = {name for (name,) in cx.exec_driver_sql(query)}
-        indexes = [index for table in tables.tables.values() for index in table.indexes]
-        if tables.tables.keys() - known or {index.name for index in indexes} - known:
-            with self.write() as cx:
-                tables.create_all(cx)
-                for index in indexes:
-                    index.create(cx, checkfirst=True)
+    def _must_stand(self) -> None:
+        """Refuse to go on once another ledger has taken the place of the one that was opened.
+
+        A connection that is made later would be to that other one, whose numbers mean other drawers.
+        """
+        if _identity(self.path) != self._identity:
+            raise PalaceError(
+                f"{self.path} was moved away or replaced while it was in use: run the command again, on what "
+                "stands there now"
+            )
 
 
 def get_value(cx: Connection, key: str) -> str | None:
@@ -249,6 +254,14 @@ def batches(items: Sequence[T], size: int = _IN_LIMIT) -> Iterator[Sequence[T]]:
 def to_json(value: object) -> str:
     """Write JSON the way the ledger stores it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _make_private(root: Path, file: Path) -> None:

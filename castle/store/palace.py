@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import secrets
+import shlex
 import shutil
 import threading
 import time
@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castle.clock import Clock, system_clock
-from castle.errors import EmbedderIdentityMismatchError, PalaceError
+from castle.errors import EmbedderIdentityMismatchError, ModelError, PalaceError
 from castle.models.base import Embedder, EmbedderIdentity
 from castle.models.registry import describe_embedder, load_embedder
-from castle.store.ledger import Ledger, set_value, to_json
+from castle.models.remote import NOWHERE, Endpoint, is_remote
+from castle.store.ledger import Ledger, get_value, set_value, to_json
 from castle.store.locks import FileLock
+from castle.store.spaces import IN_FORCE, Named, Space, in_force
 
 if TYPE_CHECKING:
     from castle.store.lexicon import Lexicon
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
 
 DEFAULT_EMBEDDER = "builtin"
 POLL_SECONDS = 0.1
-
-# Whoever imports the native libraries has to do it alone: a thread that meets numpy half imported fails.
-_NATIVE = threading.RLock()
 
 TOKEN_CACHE = "tokens.db"
 """What the built-in cross-encoder has computed; bounded, and computed again where it is missing."""
@@ -49,6 +48,7 @@ class Palace:
         create: bool = False,
         embedder: str | None = None,
         device: str = "auto",
+        endpoint: Endpoint = NOWHERE,
         clock: Clock = system_clock,
     ) -> None:
         if any(unicodedata.category(char) in ("Cc", "Cs") for char in str(root)):
@@ -59,33 +59,43 @@ class Palace:
         self.ledger = Ledger(root, create=create, clock=clock)
         self._wanted = embedder
         self._device = device
-        self._embedder: Embedder | None = None
+        self._endpoint = endpoint
+        self._space: Space | None = None
+        self._spaces = threading.Lock()
         self.unready = ""
         """Why searches have to do without models now, "" when they need not.
 
         Who sets it says that models are loaded elsewhere, and that nobody is to wait for them.
         """
         if create:
-            self._record_embedder(describe_embedder(embedder or DEFAULT_EMBEDDER))
+            self._record_embedder(embedder or DEFAULT_EMBEDDER)
 
     def close(self) -> None:
         """Close the ledger and whatever projection was opened."""
-        for name in ("lexicon", "vectors"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+        if "lexicon" in self.__dict__:
+            self.lexicon.close()
+        if self._space is not None:
+            self._space.close()
         self.ledger.close()
 
     @property
     def identity(self) -> EmbedderIdentity:
         """The embedder whose vectors the palace holds, read from the ledger at each use."""
-        try:
-            stored = json.loads(self.ledger.value("embedder") or "{}")
-            found = EmbedderIdentity(str(stored["name"]), int(stored["dim"]), str(stored["identity"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise PalaceError(
-                f"{self.ledger.path} does not say which embedder it is for: it is damaged"
-            ) from error
-        return found
+        return self._in_force().identity
+
+    @property
+    def space(self) -> Space:
+        """The embedder and the table that are in force, read from the ledger at each use.
+
+        Whoever embeds and then looks in the table takes both from one of these: another process may put
+        another one in force in between.
+        """
+        named = self._in_force()
+        with self._spaces:
+            if self._space is None or self._space.named != named:
+                # The one before is not closed: another thread may be reading its table.
+                self._space = Space(self.root, named, lambda: self._load(named.identity))
+            return self._space
 
     @cached_property
     def salt(self) -> bytes:
@@ -99,15 +109,10 @@ class Palace:
 
         return Lexicon(self.root / "lexicon")
 
-    @cached_property
+    @property
     def vectors(self) -> Vectors:
         """The table of vectors."""
-        with _NATIVE:
-            from castle.store.lance import import_lancedb
-            from castle.store.vectors import Vectors
-
-            import_lancedb()
-            return Vectors(self.root / "drawers.lance", self.identity)
+        return self.space.vectors
 
     @property
     def embedder(self) -> Embedder:
@@ -115,32 +120,71 @@ class Palace:
 
         Raises EmbedderIdentityMismatchError when another one was asked for or the installed one has changed.
         """
-        with _NATIVE:
-            if self._embedder is None:
-                self.check_embedder()
-                self._embedder = load_embedder(self._wanted or self.identity.name, self._device)
-            return self._embedder
+        return self.space.embedder
 
     @property
     def opened(self) -> bool:
         """Whether both projections have been used."""
-        return {"lexicon", "vectors"} <= self.__dict__.keys()
+        return "lexicon" in self.__dict__ and self.space.opened
 
     @property
     def embedder_loaded(self) -> bool:
         """Whether using the embedder costs no loading."""
-        return self._embedder is not None
+        return self.space.loaded
+
+    def want(self, embedder: str | None) -> None:
+        """Ask for another embedder than the one that was asked for until now."""
+        self._wanted = embedder
 
     def check_embedder(self) -> None:
-        """Raise EmbedderIdentityMismatchError unless the palace's embedder is the one to be used."""
+        """Raise EmbedderIdentityMismatchError unless the palace's embedder is the one to be used.
+
+        One behind a server is not asked for this: it is when it is loaded.
+        """
         stored = self.identity
-        wanted = describe_embedder(self._wanted or stored.name)
-        if wanted.identity == stored.identity:
+        name = self._wanted or stored.name
+        if is_remote(name) and name == stored.name:
             return
-        raise EmbedderIdentityMismatchError(
-            f"palace {self.root} holds vectors of {stored.identity} (dim {stored.dim}), asked for is "
-            f"{wanted.identity} (dim {wanted.dim}): keep the first with `castle config set embedder_model "
-            f"{stored.name}`, or make a palace for the second with --palace"
+        try:
+            wanted = describe_embedder(name, self._endpoint)
+        except ModelError:
+            if is_remote(name):
+                raise self._mismatch(stored, name, None) from None
+            raise
+        if wanted.identity != stored.identity:
+            raise self._mismatch(stored, name, wanted)
+
+    def _in_force(self) -> Named:
+        with self.ledger.read() as cx:
+            try:
+                return in_force(cx)
+            except PalaceError as error:
+                raise PalaceError(f"{self.ledger.path}: {error}") from error
+
+    def _load(self, stored: EmbedderIdentity) -> Embedder:
+        self.check_embedder()
+        name = self._wanted or stored.name
+        found = load_embedder(name, self._device, self._endpoint)
+        if found.identity.identity != stored.identity:
+            raise self._mismatch(stored, name, found.identity)
+        return found
+
+    def _mismatch(
+        self, stored: EmbedderIdentity, name: str, wanted: EmbedderIdentity | None
+    ) -> EmbedderIdentityMismatchError:
+        """Return the error that names the two ways out; ``wanted`` is None where nobody could be asked."""
+        dim = f" --embedder-dim {wanted.dim}" if wanted else ""
+        place, asked = shlex.quote(str(self.root)), shlex.quote(name)
+        holds = f"palace {self.root} holds vectors of {stored.identity} (dim {stored.dim})"
+        makes = f"{wanted.identity} (dim {wanted.dim})" if wanted else name
+        anew = f"make them anew with `castle reindex --palace {place} --embedder {asked}{dim} --yes`"
+        if name == stored.name:
+            return EmbedderIdentityMismatchError(
+                f"{holds}, {name} makes those of {makes} now: {anew}, or install again what made them"
+            )
+        return EmbedderIdentityMismatchError(
+            f"{holds}, asked for is {makes}: {anew}, or keep them with `castle config set embedder_model "
+            f"{shlex.quote(stored.name)}`"
         )
 
     def clear_the_way(self) -> None:
@@ -174,9 +218,12 @@ class Palace:
         finally:
             lock.release()
 
-    def _record_embedder(self, identity: EmbedderIdentity) -> None:
+    def _record_embedder(self, name: str) -> None:
+        """Record the embedder of a new palace; an unknown name raises ModelError in any case."""
+        known = self.ledger.value(IN_FORCE) is not None
+        if known and is_remote(name):
+            return
+        identity = describe_embedder(name, self._endpoint)
         with self.ledger.write() as cx:
-            known = cx.exec_driver_sql("SELECT 1 FROM meta WHERE key = 'embedder'").first()
-            if known is None:
-                value = {"name": identity.name, "dim": identity.dim, "identity": identity.identity}
-                set_value(cx, "embedder", to_json(value))
+            if get_value(cx, IN_FORCE) is None:
+                set_value(cx, IN_FORCE, to_json(Named(identity).stored()))

@@ -22,6 +22,7 @@ from castle.store.ledger import batches, get_value, set_value, to_json
 from castle.store.schema import drawers, meta, sources, vectors
 from castle.store.sealing import COLUMNS, sealed_of, sealed_spans, shown
 from castle.store.session_tables import sessions
+from castle.store.spaces import discard_others, embedders
 from castle.text import secrets
 from castle.text.served import mask_secrets, served_text
 
@@ -111,6 +112,8 @@ def purge(palace: Palace) -> bool:
     for name in ("lexicon", "vectors"):
         with palace.exclusively(name):
             (palace.lexicon if name == "lexicon" else palace.vectors).reset()
+            if name == "vectors":
+                discard_others(palace)
     with suppress(OSError):
         TokenCache(palace.root / TOKEN_CACHE).clear()
     with palace.ledger.write() as cx:
@@ -131,7 +134,7 @@ def _all(palace: Palace, total: int, deadline: float | None, progress: Progress 
             break
         after = step.last
         with palace.ledger.write(None if deadline is None else PATIENCE) as cx:
-            changed += _write(cx, step, palace.identity.identity)
+            changed += _write(cx, step)
         read += len(step.readings)
         if progress is not None:
             progress(read, max(read, total))
@@ -200,7 +203,7 @@ def _quotes(text: str, secret: str) -> bool:
     return any(text[at : at + size] in secret for at in range(len(text) - size + 1))
 
 
-def _write(cx: Connection, step: _Step, embedder: str) -> int:
+def _write(cx: Connection, step: _Step) -> int:
     """File what was found, and drop what was made of the drawers as they were; return how many changed."""
     touched = {reading.row.rid for reading in step.readings if reading.new} | step.contexts.keys()
     inputs = _inputs(cx, sorted(touched))
@@ -221,8 +224,9 @@ def _write(cx: Connection, step: _Step, embedder: str) -> int:
         cx.execute(delete(aaak).where(aaak.c.drawer.in_(part)))
         lines = select(closet_drawers.c.line).where(closet_drawers.c.drawer.in_(part))
         cx.execute(delete(closet_lines).where(closet_lines.c.id.in_(lines)))
+    known = embedders(cx)
     for keys in batches(sorted(inputs - _still_used(cx, sorted(touched)))):
-        cx.execute(delete(vectors).where(vectors.c.embedder == embedder, vectors.c.input.in_(keys)))
+        cx.execute(delete(vectors).where(vectors.c.embedder.in_(known), vectors.c.input.in_(keys)))
     set_value(cx, FOUND_KEY, str(secrets.DETECTOR_VERSION))
     return len(touched)
 

@@ -1,23 +1,26 @@
-"""Spaces of vectors: an embedder, the table that holds what it made, and the rows of the ledger that name them.
+"""Spaces of vectors: an embedder, the table of what it made, and the rows of the ledger that name them.
 
-The ledger names the space in force, the one that a reindex builds, and those that it retired: readers of other
-processes may use these for a while. Every other table, and every cached vector of another embedder, is waste.
+The ledger names the space in force, the one that a reindex builds, and those that were in force before, which
+readers of other processes may use for a while. Every other table, and every cached vector of another
+embedder, is waste.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, func, select
 
-from castle.errors import EmbedderIdentityMismatchError, PalaceError
+from castle.errors import PalaceError
 from castle.models.base import Embedder, EmbedderIdentity
 from castle.store.ledger import get_value, set_value, to_json
 from castle.store.schema import meta
@@ -34,6 +37,8 @@ RETIRED = "embedder_retired"
 
 DIRECTORY = "drawers.lance"
 LOCK = "vectors"
+TABLES_LOCK = "tables"
+"""Held for a moment while a table that is being built grows, and while tables are deleted."""
 RETENTION_SECONDS = 600
 """How long a space that is no longer in force is kept for readers of other processes."""
 FORGET_AT_ONCE = 2000
@@ -77,7 +82,7 @@ class Space:
     """A space that is open: what is embedded for it and what is searched in it belong together.
 
     It stays what it is when another one comes into force: whoever works with it goes on to its end.
-    ``load`` gives the embedder, and is called once.
+    ``load`` gives the embedder of that identity.
     """
 
     def __init__(self, root: Path, named: Named, load: Callable[[], Embedder]) -> None:
@@ -117,20 +122,11 @@ class Space:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder, loaded at first use, by whichever thread comes first.
-
-        Raises EmbedderIdentityMismatchError when the one that is loaded makes other vectors.
-        """
+        """The embedder, loaded at first use, by whichever thread comes first; raises what loading raises."""
         if self._embedder is None:
             with NATIVE:
                 if self._embedder is None:
-                    found = self._load()
-                    if found.identity.identity != self.identity.identity:
-                        raise EmbedderIdentityMismatchError(
-                            f"the vectors are of {self.identity.identity}, {found.identity.name} makes those "
-                            f"of {found.identity.identity}"
-                        )
-                    self._embedder = found
+                    self._embedder = self._load()
         return self._embedder
 
     def close(self) -> None:
@@ -143,7 +139,7 @@ def in_force(cx: Connection) -> Named:
     """Return the space that searches use; raises PalaceError when the ledger does not say."""
     found = _named(get_value(cx, IN_FORCE))
     if found is None:
-        raise PalaceError("the ledger does not say which embedder the palace is for: it is damaged")
+        raise PalaceError("the ledger does not say which embedder it is for: it is damaged")
     return found
 
 
@@ -200,10 +196,11 @@ def discard_others(palace: Palace) -> None:
 
     For what must not stay in any file. The caller holds the lock of the vectors.
     """
-    with palace.ledger.write() as cx:
-        cx.execute(delete(meta).where(meta.c.key.in_((BUILDING, RETIRED))))
-        keep = {table_name(in_force(cx))}
-    _remove_tables(palace.root, keep)
+    with palace.exclusively(TABLES_LOCK):
+        with palace.ledger.write() as cx:
+            cx.execute(delete(meta).where(meta.c.key.in_((BUILDING, RETIRED))))
+            keep = {table_name(in_force(cx))}
+        _remove_tables(palace.root, keep)
 
 
 def sweep(palace: Palace, deadline: float | None = None) -> None:
@@ -230,12 +227,13 @@ def clear_waste(palace: Palace, deadline: float | None = None) -> None:
     The caller holds the lock of the vectors.
     """
     now = palace.ledger.clock()
-    with palace.ledger.read() as cx:
-        kept = _kept(cx, now)
-        built = building(cx)
-        spaces = [in_force(cx), *(named for named, _ in kept), *([built.space] if built else ())]
-        waste = sorted(set(embedders(cx)) - {space.identity.identity for space in spaces})
-    _remove_tables(palace.root, {table_name(space) for space in spaces})
+    with palace.exclusively(TABLES_LOCK):
+        with palace.ledger.read() as cx:
+            kept = _kept(cx, now)
+            built = building(cx)
+            spaces = [in_force(cx), *(named for named, _ in kept), *([built.space] if built else ())]
+            waste = sorted(set(embedders(cx)) - {space.identity.identity for space in spaces})
+        _remove_tables(palace.root, {table_name(space) for space in spaces})
     for identity in waste:
         for _ in _forget(palace, identity):
             if deadline is not None and time.monotonic() > deadline:
@@ -294,4 +292,8 @@ def _forget(palace: Palace, identity: str) -> Iterator[int]:
 def _remove_tables(root: Path, keep: set[str]) -> None:
     for place in (root / DIRECTORY).glob("drawers_*.lance"):
         if place.name.removesuffix(".lance") not in keep:
-            shutil.rmtree(place, ignore_errors=True)
+            # Renamed first, so that no reader ever sees half a table.
+            gone = place.with_name(f"{place.stem}.discarded-{secrets.token_hex(4)}")
+            with suppress(OSError):
+                place.rename(gone)
+                shutil.rmtree(gone, ignore_errors=True)

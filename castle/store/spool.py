@@ -20,6 +20,7 @@ FOLDER = "spool"
 FILE = "events.jsonl"
 UNREADABLE = "unreadable.jsonl"
 FAILED = "failed.json"
+TURNS = "turns"
 LOCK = "drain.lock"
 _PREFIX = "drain-"
 
@@ -119,6 +120,14 @@ def tell_success(root: Path) -> None:
     """Take back that a save has failed."""
     with suppress(OSError):
         (root / FOLDER / FAILED).unlink(missing_ok=True)
+
+
+def forget_turns(root: Path, before: float) -> None:
+    """Remove the counts of stops that have not changed since a time in seconds."""
+    for file in (root / FOLDER / TURNS).glob("*"):
+        with suppress(OSError):
+            if file.stat().st_mtime < before:
+                file.unlink()
 
 
 def _failure(root: Path) -> Mapping[str, object]:

@@ -85,10 +85,11 @@ class Vectors:
 
     name = "vectors"
 
-    def __init__(self, path: Path, identity: EmbedderIdentity) -> None:
+    def __init__(self, path: Path, identity: EmbedderIdentity, table: str = "") -> None:
+        """``table`` names the table where that is not the one that the embedder's identity names."""
         self.path = path
         self.dim = identity.dim
-        self.table_name = f"drawers_{hashlib.sha256(identity.identity.encode()).hexdigest()[:12]}"
+        self.table_name = table or table_of(identity)
         self._table: Any = None
         self._known: tuple[tuple[int, int, int], Watermark | None] | None = None
 
@@ -143,10 +144,12 @@ class Vectors:
         """Return the drawers in scope nearest to ``vector`` by cosine, nearest first, exactly.
 
         ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at that time
-        and came back later: the ledger knows.
+        and came back later: the ledger knows. Raises ModelError for a vector of another length.
         """
         if limit <= 0:
             return []
+        if vector.shape != (self.dim,):
+            raise ModelError(f"a vector of {vector.size} was compared with vectors of {self.dim}")
         where = where_clause(scope)
 
         def nearest(table: Any) -> pa.Table:
@@ -327,6 +330,11 @@ class Vectors:
             known = table.index_stats(f"{column}_idx")
             if known is None or known.num_unindexed_rows > rows // 4:
                 table.create_index(column, config=config, replace=True)
+
+
+def table_of(identity: EmbedderIdentity) -> str:
+    """Return the name of the first table of an embedder; a reindex gives others to those it builds."""
+    return f"drawers_{hashlib.sha256(identity.identity.encode()).hexdigest()[:12]}"
 
 
 def where_clause(scope: Scope) -> str:

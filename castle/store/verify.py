@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import Connection, func, select
 
 from castle.errors import CastleError, PalaceBusyError, PalaceError
 from castle.records import Finding
-from castle.store.appending import APPENDED, EMPTY, link, unlink
+from castle.store.appending import APPENDED
 from castle.store.catchup import behind, cached_vectors, input_hash
 from castle.store.filing import drawer_id
 from castle.store.palace import Palace
 from castle.store.projection import Projection, ProjectionRow, ProjectionUnavailable
+from castle.store.proofs import Grown, appended, whole
+from castle.store.purged import gaps, is_stub, keyed, lines_of, salt_of, unfinished
 from castle.store.reading import changed_rows
-from castle.store.schema import drawers, membership, revisions, sources
+from castle.store.schema import drawers, revisions, sources
 from castle.store.session_verify import check_messages
 
 _BATCH = 500
@@ -27,7 +28,10 @@ Progress = Callable[[str, int, int], None]
 
 
 def verify(palace: Palace, progress: Progress | None = None) -> list[Finding]:
-    """Check everything the palace promises about its content and return one finding a check."""
+    """Check everything the palace promises about its content and return one finding a check.
+
+    Where something was purged, one finding says where; that it is gone is no fault.
+    """
     tell = progress or (lambda *_: None)
     return [
         _check("database", lambda: _integrity(palace)),
@@ -36,6 +40,7 @@ def verify(palace: Palace, progress: Progress | None = None) -> list[Finding]:
         _check("messages", lambda: check_messages(palace, tell)),
         _check("words", lambda: _lexicon(palace, tell)),
         _check("vectors", lambda: _vectors(palace, tell)),
+        *_purged(palace),
     ]
 
 
@@ -61,6 +66,25 @@ def _check(name: str, run: Callable[[], tuple[int, list[str]]]) -> Finding:
     return Finding(name, "ok", f"{checked} checked")
 
 
+def _purged(palace: Palace) -> Iterator[Finding]:
+    """Yield where text was purged, if anywhere; a purge that is not done has failed so far."""
+    try:
+        with palace.ledger.read() as cx:
+            waiting, found = unfinished(cx), gaps(cx)
+    except CastleError:
+        return  # the check of the database tells what is wrong
+    if waiting:
+        yield Finding("purged", "failed", f"purges that are not finished: {waiting}; `castle repair`")
+        return
+    by_path: dict[str, list[tuple[int, int]]] = {}
+    for gap in found:
+        by_path.setdefault(gap.path, []).append((gap.first_line, gap.last_line))
+    if by_path:
+        said = [f"{path}, {lines_of(lines)}" for path, lines in by_path.items()]
+        more = f" and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
+        yield Finding("purged", "ok", "; ".join(said[:_SHOWN]) + more)
+
+
 def _integrity(palace: Palace) -> tuple[int, list[str]]:
     with palace.ledger.read() as cx:
         lines = [line for (line,) in cx.exec_driver_sql("PRAGMA integrity_check(20)")]
@@ -81,12 +105,13 @@ def _drawers(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
             .select_from(drawers.join(sources, drawers.c.source == sources.c.id))
             .order_by(drawers.c.rid)
         )
-        repeated = _repeated(cx)
+        repeated = _Repeated(cx)
         for row in cx.execute(query.execution_options(yield_per=_BATCH)):
+            if is_stub(row):
+                repeated.skip(row.source, row.sha256)
+                continue
             content = row.text.encode("utf-8") if row.raw is None else row.raw
-            number = repeated.get((row.source, row.sha256), 0)
-            if (row.source, row.sha256) in repeated:
-                repeated[row.source, row.sha256] = number + 1
+            number = repeated.next(row.source, row.sha256)
             if hashlib.sha256(content).digest() != row.sha256:
                 problems.append(f"drawer {row.id}: its text is not what was filed")
             elif drawer_id(row.key, content, number) != row.id:
@@ -97,17 +122,33 @@ def _drawers(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     return checked, problems
 
 
-def _repeated(cx: Connection) -> dict[tuple[int, bytes], int]:
-    """Return the contents that a source holds more than once, each with a count that starts at 0.
+class _Repeated:
+    """Counts how often a source has held a content: the n-th, in the order of filing, has n in its id.
 
-    The n-th of them, in the order of filing, has the number n in its id.
+    Only contents that come more than once are kept track of; purged ones are known by their keyed hashes.
     """
-    query = (
-        select(drawers.c.source, drawers.c.sha256)
-        .group_by(drawers.c.source, drawers.c.sha256)
-        .having(func.count() > 1)
-    )
-    return {(source, sha256): 0 for source, sha256 in cx.execute(query)}
+
+    def __init__(self, cx: Connection) -> None:
+        query = (
+            select(drawers.c.source, drawers.c.sha256)
+            .group_by(drawers.c.source, drawers.c.sha256)
+            .having(func.count() > 1)
+        )
+        self._salt = salt_of(cx)
+        self._counts = {(source, sha256): 0 for source, sha256 in cx.execute(query)}
+
+    def skip(self, source: int, sha256: bytes) -> None:
+        """Count a stub, whose hash is keyed."""
+        self._counts[source, sha256] = self._counts.get((source, sha256), 0) + 1
+
+    def next(self, source: int, sha256: bytes) -> int:
+        """Return how many came before, and count this one."""
+        number = self._counts.get((source, sha256), 0)
+        if (source, sha256) in self._counts:
+            self._counts[source, sha256] = number + 1
+        if self._salt is not None:
+            number += self._counts.get((source, keyed(self._salt, sha256)), 0)
+        return number
 
 
 def _sources(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
@@ -121,71 +162,18 @@ def _sources(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
             .select_from(revisions.join(sources, revisions.c.source == sources.c.id))
             .order_by(revisions.c.source, revisions.c.number)
         )
-        grown: _Grown | None = None
+        grown: Grown | None = None
         for row in cx.execute(query.execution_options(yield_per=_BATCH)):
             if row.state == APPENDED:
-                grown = _appended(cx, row.source, row.number, grown)
+                grown = appended(cx, row.source, row.number, grown)
                 digest, size = grown.digest, grown.size
             else:
-                digest, size = _whole(cx, row.source, row.number)
+                digest, size = whole(cx, row.source, row.number)
             if digest != row.sha256 or size != row.size:
                 problems.append(f"{row.path}, revision {row.number}: its drawers do not give it back")
             checked += 1
             tell("sources", checked, total)
     return checked, problems
-
-
-@dataclass(frozen=True, slots=True)
-class _Grown:
-    """What the members of an appended revision came to; the next one goes on from it."""
-
-    source: int
-    number: int
-    digest: bytes
-    size: int
-
-
-def _whole(cx: Connection, source: int, number: int) -> tuple[bytes, int]:
-    digest, size = hashlib.sha256(), 0
-    for content in _contents(cx, _held_by(source, number)):
-        digest.update(content)
-        size += len(content)
-    return digest.digest(), size
-
-
-def _appended(cx: Connection, source: int, number: int, before: _Grown | None) -> _Grown:
-    """Go on with the chain of the revision before where that is one, else from the members it holds."""
-    if before is None or (before.source, before.number) != (source, number - 1):
-        digest, size = EMPTY, 0
-        for content in _contents(cx, _held_by(source, number - 1)):
-            digest, size = link(digest, hashlib.sha256(content).digest()), size + len(content)
-    else:
-        digest, size = before.digest, before.size
-    of_source = membership.c.source == source
-    for content in _contents(cx, and_(of_source, membership.c.to_revision == number)):
-        digest, size = unlink(digest, hashlib.sha256(content).digest()), size - len(content)
-    for content in _contents(cx, and_(of_source, membership.c.from_revision == number)):
-        digest, size = link(digest, hashlib.sha256(content).digest()), size + len(content)
-    return _Grown(source, number, digest, size)
-
-
-def _held_by(source: int, number: int) -> ColumnElement[bool]:
-    return and_(
-        membership.c.source == source,
-        membership.c.from_revision <= number,
-        or_(membership.c.to_revision.is_(None), membership.c.to_revision > number),
-    )
-
-
-def _contents(cx: Connection, which: ColumnElement[bool]) -> Iterator[bytes]:
-    query = (
-        select(drawers.c.text, drawers.c.raw)
-        .select_from(membership.join(drawers, membership.c.drawer == drawers.c.rid))
-        .where(which)
-        .order_by(membership.c.ordinal)
-    )
-    for text, raw in cx.execute(query.execution_options(yield_per=_BATCH)):
-        yield text.encode("utf-8") if raw is None else raw
 
 
 def every_row(palace: Palace) -> Iterator[Sequence[ProjectionRow]]:
@@ -231,15 +219,16 @@ def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
 def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     import numpy as np
 
-    _must_be_current(palace, palace.vectors)
+    space = palace.space
+    _must_be_current(palace, space.vectors)
     if palace.ledger.head() == 0:
         return 0, []
     problems: list[str] = []
     checked = 0
     for rows in every_row(palace):
         wanted = {row.id: input_hash(row) for row in rows if row.state != "forgotten"}
-        present = palace.vectors.vectors_of(list(wanted))
-        cached = cached_vectors(palace, list(set(wanted.values())))
+        present = space.vectors.vectors_of(list(wanted))
+        cached = cached_vectors(palace, list(set(wanted.values())), space.identity)
         for id_, key in wanted.items():
             if id_ not in present:
                 problems.append(f"drawer {id_} has no vector")

@@ -234,7 +234,7 @@ def test_the_program_finds_the_palace_that_castle_finds(
 
 
 def test_hooks_and_drainer_mean_the_same_files() -> None:
-    names = ("FOLDER", "FILE", "FAILED")
+    names = ("FOLDER", "FILE", "FAILED", "TURNS")
     assert [getattr(spool, name) for name in names] == [getattr(store_spool, name) for name in names]
 
 

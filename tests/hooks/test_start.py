@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from castle import Castle
+from castle import Castle, config
 from castle.hooks import complain, drain, spool, start
 from castle.store.spool import pending, waiting
 from tests.hooks.conftest import events, hook, payload
@@ -272,6 +272,38 @@ def test_settings_that_name_another_palace_are_followed_after_one_hook(root: Pat
     with Castle() as castle:
         assert (castle.root, castle.sessions().total) == (other, 1)
     root.with_name("away").rename(root)
+
+
+def test_counts_of_sessions_that_are_over_are_thrown_away(root: Path) -> None:
+    (root / "spool" / "turns").mkdir()
+    for name, age in (("old", 31 * 86_400), ("new", 0)):
+        file = root / "spool" / "turns" / name
+        file.write_bytes(b"..")
+        os.utime(file, (time.time() - age,) * 2)
+    append(root, transcript(root))
+    drain.serve(root)
+    assert [file.name for file in (root / "spool" / "turns").iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_message_on_the_desktop_says_how_much_was_filed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    programs = root.parents[1] / "bin"
+    programs.mkdir()
+    program = programs / "notify-send"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {programs}/shown\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    if wanted:
+        config.set_user("hooks.desktop_toast", "true")
+    append(root, transcript(root, 3))
+    drain.serve(root)
+    shown = programs / "shown"
+    assert shown.exists() is wanted
+    if wanted:
+        text = shown.read_text(encoding="utf-8")
+        assert text == "--app-name=castle Cognitive Castle 3 messages filed\n"
 
 
 def test_a_complaint_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:

@@ -6,14 +6,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from castle.mcp import TIERS
 from castle.mcp.server import build
-from castle.mcp.tools import Tools
+from castle.mcp.tools import Tools, base
 from tests.mcp.conftest import Wire
 
 Start = Callable[..., Wire]
@@ -29,7 +31,16 @@ class Noise:
             os.write(1, b"written while importing\\n")
 
 sys.meta_path.insert(0, Noise())
-search = Castle.search
+search, add, load_models = Castle.search, Castle.add, Castle.load_models
+
+def noisy_writer(self, *arguments, **more):
+    print("printed by a tool that writes", flush=True)
+    return add(self, *arguments, **more)
+
+def noisy_thread(self):
+    print("printed beside the tools", flush=True)
+    os.write(1, b"written beside the tools\\n")
+    load_models(self)
 
 def noisy(self, *arguments, **more):
     print("printed by a tool")
@@ -37,7 +48,7 @@ def noisy(self, *arguments, **more):
     os.system("echo echoed by a child")
     return search(self, *arguments, **more)
 
-Castle.search = noisy
+Castle.search, Castle.add, Castle.load_models = noisy, noisy_writer, noisy_thread
 from castle.mcp import main
 main(sys.argv[1:])
 """
@@ -99,11 +110,22 @@ def test_nothing_but_the_protocol_is_on_stdout(wire: Start, root: Path) -> None:
     for _ in range(3):
         answer = server.request("tools/call", name="castle_search", arguments={"query": "GraphQL"})
         assert answer["result"]["structuredContent"]["hits"]
+    note = {"wing": "shop", "room": "notes", "content": "A lantern."}
+    answer = server.request("tools/call", name="castle_add_drawer", arguments=note)
+    assert answer["result"]["structuredContent"]["success"]
     code, out, err = server.ended()
     assert code == 0
     for line in [*server.lines, *out.splitlines()]:
         assert json.loads(line)["jsonrpc"] == "2.0"
-    for words in (b"while importing", b"printed by a tool", b"written by a tool", b"echoed by a child"):
+    for words in (
+        b"while importing",
+        b"printed by a tool",
+        b"written by a tool",
+        b"echoed by a child",
+        b"printed by a tool that writes",
+        b"printed beside the tools",
+        b"written beside the tools",
+    ):
         assert words in err
 
 
@@ -200,7 +222,26 @@ def test_two_servers_answer_from_one_palace(wire: Start, root: Path) -> None:
             assert answer["result"]["structuredContent"]["total"] > 0
 
 
+@pytest.mark.parametrize("tier", ["core", "standard", "all"])
+def test_a_set_of_tools_can_be_chosen(
+    wire: Start, tmp_path: Path, tier: Literal["core", "standard", "all"]
+) -> None:
+    server = wire("--palace", str(tmp_path), "--tools", tier)
+    server.initialize()
+    assert listed(server) == [f"castle_{method.__name__}" for method, _ in Tools().all(tier)]
+
+
+def test_sets_grow() -> None:
+    assert TIERS == base.TIERS
+    sizes = [len(Tools().all(tier)) for tier in base.TIERS]
+    assert sizes == sorted(set(sizes))
+
+
 def test_wrong_options_are_refused_and_help_is_given() -> None:
     command = [sys.executable, "-m", "castle.mcp"]
-    assert subprocess.run([*command, "--port", "1"], capture_output=True, check=False).returncode == 2
+    for wrong in (["--port", "1"], ["--tools", "few"], ["--tools"]):
+        done = subprocess.run([*command, *wrong], capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.count(b"\n") == 1 and wrong[0].encode() in done.stderr
+    assert b"standard" in subprocess.run([*command, "--help"], capture_output=True, check=True).stdout
     assert b"--palace" in subprocess.run([*command, "--help"], capture_output=True, check=True).stdout

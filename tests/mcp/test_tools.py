@@ -30,6 +30,7 @@ SERVICE: dict[str, Callable[..., Any]] = {
     "castle_list_sessions": Castle.sessions,
     "castle_kg_query": Graph.query,
     "castle_status": Castle.status,
+    "castle_wake_up": Castle.wake_up,
 }
 OURS = {"drawer_id": "id", "content": "text"}
 """What the tools call what the service calls otherwise."""

@@ -21,7 +21,7 @@ def test_a_wake_up_is_quoted_counted_and_about_a_wing(ask: Ask) -> None:
     assert everything["text"].count(RECALL_CLOSE) == 1
     assert everything["estimated_tokens"] == count(everything["text"]) <= 900
     assert "Essentials of all wings" in everything["text"]
-    for id_ in everything["drawers"]:
+    for id_ in everything["drawer_ids"]:
         assert content(ask("castle_get_drawer", drawer_id=id_))["drawers"]
     found = content(ask("castle_wake_up", wing="garden_shop"))
     assert found["wing"] == "garden_shop"
@@ -33,7 +33,7 @@ def test_a_pinned_drawer_comes_first_until_it_is_unpinned(ask: Ask) -> None:
     id_ = content(ask("castle_search", query="lantern", limit=1))["hits"][0]["drawer_id"]
     done = content(ask("castle_pin_drawer", drawer_id=id_[:10]))
     assert done == {"success": True, "drawer_id": id_, "pinned": True, "changed": True}
-    assert content(ask("castle_wake_up"))["drawers"][0] == id_
+    assert content(ask("castle_wake_up"))["drawer_ids"][0] == id_
     assert not content(ask("castle_pin_drawer", drawer_id=id_))["changed"]
     assert content(ask("castle_pin_drawer", drawer_id=id_, pinned=False))["changed"]
     assert "Pinned" not in content(ask("castle_wake_up"))["text"]

@@ -418,6 +418,39 @@ def test_no_change_of_another_process_is_lost(tmp_path: Path) -> None:
         intact(castle)
 
 
+MOVER = """
+import sys
+from castle import Castle
+from castle.errors import RefusedError
+with Castle(sys.argv[1]) as castle:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(15):
+        added = castle.add("the same text", wing="w", room="r")
+        try:
+            changed = castle.update(added.id, f"{sys.argv[2]} {number}", expected_sha256=added.sha256)
+            print("changed", added.id, changed.id, flush=True)
+        except RefusedError:
+            print("refused", added.id, flush=True)
+"""
+
+
+def test_adding_while_another_changes_the_same_loses_nothing(tmp_path: Path) -> None:
+    with Castle(tmp_path / "palace", embedder="fake") as castle:
+        add(castle, "before")
+    root = str(tmp_path / "palace")
+    lines = [line.split() for lines in together(MOVER, (root, "a"), (root, "b")) for line in lines]
+    changed = [line for line in lines if line[0] == "changed"]
+    assert len({line[1] for line in changed}) == len({line[2] for line in changed}) == len(changed)
+    with Castle(root) as castle:
+        held = castle.list_drawers(wing="w", limit=100).drawers
+        assert {drawer.id for drawer in held if drawer.text != "the same text"} == {
+            line[2] for line in changed
+        }
+        assert castle.list_drawers(wing="w", history=True).total == len(held) + len(changed)
+        intact(castle)
+
+
 # Duplicates
 
 

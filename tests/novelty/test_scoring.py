@@ -335,6 +335,7 @@ def test_a_palace_from_before_there_was_novelty(palace: Palace) -> None:
         cx.exec_driver_sql("DROP TABLE novelty")
         assert store.scores(cx, ["x"]) == {}
         assert store.counts(cx) == (1, 0)
+        set_value(cx, "schema_version", "1")
     palace.close()
     again = Palace(palace.root)
     settled(again)

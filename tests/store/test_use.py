@@ -200,6 +200,7 @@ def test_a_palace_from_before_gets_the_tables_when_it_is_opened(palace: Palace, 
     with palace.ledger.write() as cx:
         for statement in ("DROP TABLE pins", f"DROP INDEX {RECENT}"):
             cx.exec_driver_sql(statement)
+        set_value(cx, "schema_version", "1")
     again = Ledger(palace.root)
     use.pin(again, ids(again)[0], "ann")
     with again.read() as cx:

@@ -12,7 +12,7 @@ import pytest
 from castle import Castle
 from castle.errors import CastleError
 from castle.mine.formats import RECALL_CLOSE, RECALL_OPEN
-from castle.wakeup import prerender
+from castle.wakeup import WakeUp, prerender, prerendered, wake_up
 from castle.wakeup.places import active_places, wing_of_directory
 from castle.wakeup.prerendered import BUDGET, MOST_PLACES
 from castle.wakeup.tokens import count
@@ -74,9 +74,49 @@ def test_it_is_written_again_only_when_something_has_changed(castle: Castle) -> 
     assert rendered(castle)
     assert "I am Ann." in document(castle)["general"]
     castle.forget(first)
-    assert rendered(castle)
     assert "lantern1" not in document(castle)["general"]
     assert not rendered(castle)
+
+
+def test_only_wings_that_have_changed_are_ranked_again(
+    castle: Castle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session(castle, tmp_path, "one", "/nowhere/boats", day=1)
+    session(castle, tmp_path, "two", "/nowhere/trees", day=2)
+    rendered(castle)
+    asked: list[str | None] = []
+
+    def spy(palace: Any, settings: Any, wing: str | None, budget: int) -> WakeUp:
+        asked.append(wing)
+        return wake_up(palace, settings, wing, budget)
+
+    monkeypatch.setattr(prerendered, "wake_up", spy)
+    session(castle, tmp_path, "three", "/nowhere/trees", day=3)
+    rendered(castle)
+    assert sorted(asked, key=str) == [None, "trees"]
+    assert "In one" in document(castle)["places"]["/nowhere/boats"]
+    assert "In three" in document(castle)["places"]["/nowhere/trees"]
+    asked.clear()
+    castle.forget(source="one.jsonl")
+    session(castle, tmp_path, "four", "/nowhere/boats", day=4)
+    rendered(castle)
+    assert set(asked) == {None, "boats"}
+    assert "In one" not in json.dumps(document(castle))
+    asked.clear()
+    castle.rename_wing("trees", "woods")
+    rendered(castle)
+    assert sorted(asked, key=str) == [None, "woods"]
+
+
+def test_a_rendering_of_another_history_is_not_kept(castle: Castle, tmp_path: Path) -> None:
+    session(castle, tmp_path, "one", "/nowhere/boats")
+    rendered(castle)
+    old = document(castle)
+    old["of"]["lineage"] = "other:"
+    old["places"]["/nowhere/boats"] = "what another palace said"
+    (castle.root / "wakeup.json").write_text(json.dumps(old), encoding="utf-8")
+    assert rendered(castle)
+    assert "In one" in document(castle)["places"]["/nowhere/boats"]
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"v": 1}', "\x00"])

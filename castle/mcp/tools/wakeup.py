@@ -18,7 +18,7 @@ class WakeUpAnswer(Answer):
     text: Text
     estimated_tokens: int
     wing: str
-    drawers: Annotated[list[str], Field(description="ids of the drawers shown")] = []
+    drawer_ids: list[str] = []
     left_out: Annotated[int, Field(description="of the next best, for want of room")] = 0
     degraded: Annotated[list[str], Field(description="what the ranking had to do without")] = []
 
@@ -48,7 +48,7 @@ class Waking(Palace):
                 text=recall_block(found.text),
                 estimated_tokens=wrapped_tokens(found.text),
                 wing=found.wing or "",
-                drawers=list(found.drawers),
+                drawer_ids=list(found.drawers),
                 left_out=found.left_out,
                 degraded=[short(reason, MOST_PATH) for reason in found.degraded],
             )

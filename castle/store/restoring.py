@@ -1,0 +1,237 @@
+"""Putting a backup back: into a new palace, or into the place of one that is moved aside.
+
+The ledger that comes out of a backup begins a new epoch, so that no index of another time passes for its own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from castle.clock import parse_iso
+from castle.errors import PalaceBusyError, PalaceError, PalaceVersionError, RefusedError, UsageError
+from castle.store.backup import (
+    IDENTITY,
+    Archive,
+    Progress,
+    check_ledger,
+    opened,
+    spool_lines,
+)
+from castle.store.drafts import draft_beside, see_on_disk, see_tree_on_disk, telling
+from castle.store.ledger import FILE_NAME, PATIENCE_SECONDS
+from castle.store.novelty_tables import META_KEY
+from castle.store.schema import SCHEMA_VERSION
+from castle.store.spool import FOLDER
+
+ASIDE = "before-restore"
+_PARTS = (FILE_NAME, "drawers.lance", "lexicon", FOLDER)
+_CANNOT = "nothing can be restored to"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A palace that was put back, as it was at ``created_at``.
+
+    ``aside`` is where the palace that stood there has gone, "" when there was none, and ``removed`` an
+    earlier one that had gone there before. ``events`` wait in the spool, with those of the former palace.
+    ``identity`` says whether ``identity.txt`` was put back, or the one that is there was kept; "" for none.
+    """
+
+    palace: str
+    backup: str
+    created_at: int
+    schema: int
+    sources: int
+    drawers: int
+    events: int
+    aside: str
+    removed: str
+    identity: Literal["", "restored", "kept"]
+
+
+def restore_backup(
+    source: Path, root: Path, identity: Path, *, yes: bool = False, progress: Progress | None = None
+) -> Restored:
+    """Put the backup ``source`` back as the palace at ``root``.
+
+    A palace that is there is moved aside if ``yes``, and the one that was moved aside before is removed.
+    ``identity`` is where the user's ``identity.txt`` belongs; one that is there stays. Raises RefusedError
+    when something stands at ``root`` and ``yes`` is false, PalaceError for a damaged backup or a full disk;
+    nothing has changed then.
+    """
+    root = root.resolve()
+    tell = progress or (lambda *_: None)
+    if not source.is_file():
+        raise UsageError(f"there is no file {source}: name one that `castle backup` has made")
+    _check_place(root, yes)
+    with opened(source) as archive:
+        _check_version(archive)
+        with telling(_CANNOT, root):
+            root.parent.mkdir(parents=True, exist_ok=True)
+        with telling(_CANNOT, root), draft_beside(root) as draft:
+            _unpack(archive, draft, tell)
+            created = parse_iso(str(archive.manifest.get("created_at")))
+            kept = draft.parent / IDENTITY
+            if IDENTITY in archive.entries:
+                (draft / IDENTITY).replace(kept)
+            aside = _put_in_place(draft, root)
+            events = _events_too(root, aside)
+            said = _put_identity(kept, identity)
+    return Restored(
+        palace=str(root),
+        backup=str(source),
+        created_at=created,
+        schema=archive.schema,
+        sources=archive.counts["sources"],
+        drawers=archive.counts["drawers"],
+        events=events,
+        aside="" if aside is None else str(aside),
+        removed=_only_one(root),
+        identity=said,
+    )
+
+
+def set_aside(root: Path) -> list[Path]:
+    """Return the palaces that restoring has moved aside from ``root``, the oldest first."""
+    return sorted(root.parent.glob(f"{root.name}.{ASIDE}-*"))
+
+
+def _check_place(root: Path, yes: bool) -> None:
+    if not root.exists() or (root.is_dir() and not any(root.iterdir())):
+        return
+    if not root.is_dir() or not any((root / part).exists() for part in _PARTS):
+        raise RefusedError(f"{root} is there and is no palace: name a new directory with --palace")
+    if not yes:
+        raise RefusedError(
+            f"there is a palace at {root}: --yes moves it aside, or name another place with --palace"
+        )
+
+
+def _check_version(archive: Archive) -> None:
+    if archive.schema > SCHEMA_VERSION:
+        raise PalaceVersionError(
+            f"{archive.path} has schema {archive.schema}, this Castle knows {SCHEMA_VERSION}: "
+            "upgrade with `pip install -U cognitive-castle`"
+        )
+
+
+def _unpack(archive: Archive, draft: Path, tell: Progress) -> None:
+    """Make a palace of the backup in the draft, and prove it."""
+    needed = sum(entry.size for entry in archive.entries.values())
+    if shutil.disk_usage(draft).free < needed:
+        raise PalaceError(
+            f"{_CANNOT} {draft.parent.parent}: {needed:,} bytes are needed; nothing was changed"
+        )
+    (draft / FOLDER).mkdir(mode=0o700)
+    for name in archive.entries:
+        place = draft / name
+        place.touch(mode=0o600)
+        with place.open("wb") as out:
+            for piece in archive.pieces(name, tell):
+                out.write(piece)
+    try:
+        check_ledger(draft / FILE_NAME, archive.counts)
+    except PalaceError as error:
+        raise PalaceError(f"{archive.path} is damaged: {error}; nothing was changed") from error
+    with closing(sqlite3.connect(draft / FILE_NAME, isolation_level=None)) as cx:
+        begin_epoch(cx)
+    see_tree_on_disk(draft)
+
+
+def begin_epoch(cx: sqlite3.Connection) -> None:
+    """Give a ledger a new epoch: it goes on from here, and no index that was made before fits it.
+
+    Novelty is a table of the ledger itself, and goes with it.
+    """
+    known = dict(cx.execute("SELECT key, value FROM meta WHERE key IN ('epoch', ?)", (META_KEY,)))
+    new = secrets.token_hex(8)
+    statement = "UPDATE meta SET value = ? WHERE key = ?"
+    cx.execute("BEGIN IMMEDIATE")
+    cx.execute(statement, (new, "epoch"))
+    if META_KEY in known and "epoch" in known:
+        cx.execute(statement, (known[META_KEY].replace(f'"{known["epoch"]}:', f'"{new}:'), META_KEY))
+    cx.execute("COMMIT")
+
+
+def _put_in_place(draft: Path, root: Path) -> Path | None:
+    """Move the palace at ``root`` aside and the draft there; return where the former one is now."""
+    if not root.exists() or not any(root.iterdir()):
+        if root.exists():
+            root.rmdir()
+        draft.rename(root)
+        see_on_disk(root.parent)
+        return None
+    aside = root.with_name(f"{root.name}.{ASIDE}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    while aside.exists():
+        aside = aside.with_name(f"{aside.name}-{secrets.token_hex(2)}")
+    with _nobody_writes(root / FILE_NAME):
+        root.rename(aside)
+        try:
+            draft.rename(root)
+        except BaseException:
+            aside.rename(root)
+            raise
+    see_on_disk(root.parent)
+    return aside
+
+
+@contextmanager
+def _nobody_writes(path: Path) -> Iterator[None]:
+    """Hold the write lock of a ledger, so that nobody is in the midst of a change; a damaged one has none."""
+    if not path.is_file():
+        yield
+        return
+    with closing(sqlite3.connect(path, timeout=PATIENCE_SECONDS, isolation_level=None)) as cx:
+        try:
+            cx.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise PalaceBusyError(
+                    f"{path} was busy for {PATIENCE_SECONDS:.0f} s: another process is writing; nothing was "
+                    "changed, run the command again"
+                ) from error
+        yield
+
+
+def _events_too(root: Path, aside: Path | None) -> int:
+    """Give the palace what waits in the spool of the former one, too; return how many events wait."""
+    lines = spool_lines(root)
+    if aside is not None:
+        more = [line for line in spool_lines(aside) if line not in set(lines)]
+        if more:
+            place = root / FOLDER / f"drain-{time.time_ns()}-{os.getpid()}.jsonl"
+            place.touch(mode=0o600)
+            place.write_bytes(b"".join(line + b"\n" for line in more))
+            see_on_disk(place)
+            lines += more
+    return len(lines)
+
+
+def _put_identity(kept: Path, identity: Path) -> Literal["", "restored", "kept"]:
+    if not kept.is_file():
+        return ""
+    if identity.exists():
+        return "restored" if identity.read_bytes() == kept.read_bytes() else "kept"
+    identity.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    shutil.copyfile(kept, identity)
+    identity.chmod(0o600)
+    return "restored"
+
+
+def _only_one(root: Path) -> str:
+    """Remove all that was moved aside but the last; return what was removed."""
+    gone = []
+    for old in set_aside(root)[:-1]:
+        with suppress(OSError):
+            shutil.rmtree(old)
+            gone.append(str(old))
+    return ", ".join(gone)
