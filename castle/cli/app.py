@@ -9,6 +9,7 @@ import typer
 
 from castle import __version__
 from castle.cli import (
+    backup,
     check,
     compress,
     config,
@@ -25,6 +26,7 @@ from castle.cli import (
     notes,
     novelty,
     receipts,
+    reindex,
     searching,
     serve,
     share,
@@ -77,6 +79,8 @@ wakeup.add_to(app)
 novelty.add_to(app)
 understand.add_to(app)
 keeping.add_to(app)
+reindex.add_to(app)
+backup.add_to(app)
 doctor.add_to(app)
 check.add_to(app)
 compress.add_to(app)

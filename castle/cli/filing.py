@@ -40,6 +40,8 @@ def init(
     as_json: AsJson = False,
 ) -> int:
     """Prepare a project: find its rooms, write castle.yaml, and offer to mine it."""
+    from castle.config.compiled import compile_hooks
+
     with castle(context) as service:
         plan = service.plan(directory)
         if not as_json:
@@ -49,6 +51,7 @@ def init(
         written = service.init(directory, plan)
         if written is not None:
             note(f"wrote {written}")
+        compile_hooks(service.settings)
         if not yes and not _agrees("Mine this directory now?"):
             note(f"nothing mined; `castle mine {directory}` does it")
             return 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from castle.cli.common import AsJson, castle
+from castle.cli.backup import put_back
+from castle.cli.common import AsJson, castle, path_argument
 from castle.cli.output import PARTIAL, counted, note, progress, say_json, say_table
+from castle.errors import UsageError
 
 if TYPE_CHECKING:
     from castle.novelty import NoveltyReport
@@ -43,9 +46,17 @@ def repair(
         bool,
         typer.Option("--backfill-novelty", help="Only score the novelty of the drawers that have none yet."),
     ] = False,
+    clean_locks: Annotated[
+        bool, typer.Option("--clean-locks", help="Does nothing: a lock ends with the process that has it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Build damaged or incomplete indexes again from the ledger, then verify."""
+    if clean_locks:
+        note("no lock to clean: locks are the kernel's and end with their process; *.lock files mean nothing")
+        if as_json:
+            say_json({"cleaned": 0})
+        return 0
     with castle(context) as service, progress() as line:
         if backfill_novelty:
             return _say_backfill(service.backfill_novelty(line), as_json)
@@ -71,12 +82,26 @@ def restore(
     id: Id = None,
     source: WholeSource = None,
     wing: WholeWing = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="A whole palace: what `castle backup` made.", parser=path_argument
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --from: move the palace that is there aside.")
+    ] = False,
     as_json: AsJson = False,
-) -> None:
-    """Bring back what was forgotten."""
+) -> int:
+    """Bring back what was forgotten; with --from, a whole palace from its backup."""
+    if from_ is not None:
+        if (id, source, wing) != (None, None, None):
+            raise UsageError("--from brings back a whole palace: leave the id, --source and --wing out")
+        return put_back(context, from_, yes, as_json)
     with castle(context) as service:
         count = service.restore(id, source=source, wing=wing)
     _tell("restored", count, as_json)
+    return 0
 
 
 def _say_backfill(report: NoveltyReport, as_json: bool) -> int:

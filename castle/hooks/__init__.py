@@ -120,7 +120,7 @@ def _noted(
     event = payload.event(hook, harness, given)
     waited = spool.oldest(root) if hook == "session-start" else None
     trouble = _append(root, event)
-    if hook in ("session-start", "user-prompt-submit"):
+    if hook == "session-start" or (hook == "user-prompt-submit" and settings.recall):
         from castle.hooks import answers
 
         write(answers.answer(hook, given, settings, trouble, waited))

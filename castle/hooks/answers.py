@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RECALL_OPEN = '<castle-recall v="1">'
 RECALL_CLOSE = "</castle-recall>"
 WAKE_UP = "wakeup.json"
-SOURCES = ("startup", "resume", "clear", "compact")
+SOURCES = ("startup", "resume", "clear", "compact", "fork")
 """How a session may begin for the wake-up to be told."""
 
 RECALL_SECONDS = 0.08

@@ -341,6 +341,10 @@ class ConvoMiner:
         self._counts["messages_known"] += result.known
         self._counts["drawers_new"] += result.drawers
         self._counts["drawers_superseded"] += result.superseded
+        if result.purged:
+            self._ignored.append(
+                Skipped(session.place.path, "purged", f"stretches left out: {result.purged}")
+            )
         for item in session.waiting:
             self._kinds[item.kind] += 1
             if item.kind in ("private", "recalled"):

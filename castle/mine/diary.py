@@ -33,6 +33,7 @@ from castle.store.filing import Filing, NewDrawer, OvertakenError, Place, Versio
 from castle.store.palace import Palace
 from castle.store.places import present_name
 from castle.store.projects import Project, path_text, register
+from castle.store.purged import lines_of, refuse
 from castle.store.schema import drawers, revisions, sources
 from castle.store.sealing import shown
 from castle.text.chunk import chunks
@@ -86,6 +87,7 @@ def write(palace: Palace, agent: str, text: str, *, topic: str = GENERAL, wing: 
     ledger = palace.ledger
     pieces = list(chunks([text], name="entry.md", salt=palace.salt))
     with ledger.write() as cx:
+        refuse(cx, text)
         present = present_name(cx, given)
         place = Place(f"diary:{name}:{given}", KIND, f"diary of {name}", f"diary of {name}", present, ROOM)
         source = ensure_source(cx, place)
@@ -254,6 +256,8 @@ class _Ingest:
         self._counts["drawers_new"] += filed.new
         self._counts["drawers_kept"] += filed.kept
         self._counts["drawers_superseded"] += filed.superseded
+        if filed.purged:
+            self._ignored.append(Skipped(found.relative, "purged", lines_of(filed.purged)))
         return True
 
     def _known(self, key: str) -> Any:

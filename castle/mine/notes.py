@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
@@ -24,6 +24,7 @@ from castle.records import Address, Drawer
 from castle.store.filing import Filing, NewDrawer, Place, Version, find_source, mark_seen
 from castle.store.palace import Palace
 from castle.store.places import present_name
+from castle.store.purged import check_not_purged, is_stub, refuse
 from castle.store.reading import full_id, members, named_source
 from castle.store.schema import drawers, revisions, sources
 from castle.text.chunk import chunks
@@ -115,6 +116,7 @@ def add(
     origin = mask_secrets(_named("source_file", source_file), palace.salt)
     items = _cut(palace, text, {"source_file": origin} if origin else {}, halls)
     with palace.ledger.write() as cx:
+        refuse(cx, text)
         present = present_name(cx, given)
         known = _same(cx, present, room, digest, items[0])
         if known is not None:
@@ -160,6 +162,7 @@ def update(
             again, _, _ = _open(cx, id_)
             if again != note:
                 continue
+            refuse(cx, whole if items else "")
             present = present_name(cx, wanted_wing) if wanted_wing is not None else note.place.wing
             place = _moved(note.place, present, wanted_room or note.place.room)
             if items:
@@ -253,7 +256,17 @@ def _file(
 def _read(cx: Connection, key: str) -> _Note:
     row = cx.execute(select(sources).where(sources.c.key == key)).one()
     place = Place(row.key, row.kind, row.path, row.title, row.wing, row.room)
-    return _Note(row.id, place, row.revision, tuple(members(cx, key)))
+    return _Note(row.id, place, row.revision, tuple(_left(members(cx, key))))
+
+
+def _left(parts: Iterable[tuple[Drawer, Address]]) -> Iterator[tuple[Drawer, Address]]:
+    """Yield the parts of a note that were not purged, each where it stands in what is left."""
+    gone = 0
+    for part, where in parts:
+        if is_stub(part):
+            gone += where.end - where.start
+        else:
+            yield part, replace(where, start=where.start - gone, end=where.end - gone)
 
 
 def _added(note: _Note, reason: Literal["", "already_exists"] = "") -> Added:
@@ -295,6 +308,7 @@ def _free_key(cx: Connection, wing: str, room: str, digest: str) -> str:
 def _open(cx: Connection, id_: str) -> tuple[_Note, Drawer, Address]:
     """Return the note that a drawer belongs to, the drawer, and where in it it stands."""
     full = full_id(cx, id_)
+    check_not_purged(cx, full)
     source = named_source(cx, full)
     if source.kind != KIND:
         raise RefusedError(f"drawer {full} {_elsewhere(source.kind, source.path)}")

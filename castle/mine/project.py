@@ -28,6 +28,7 @@ from castle.store.filing import Filed, Filing, NewDrawer, Place, Version, end_so
 from castle.store.palace import Palace
 from castle.store.places import present_name
 from castle.store.projects import Project, find_project, path_text, register
+from castle.store.purged import lines_of, with_gaps
 from castle.store.schema import revisions, sources
 from castle.text.chunk import chunks
 from castle.text.names.locales import locales
@@ -125,6 +126,7 @@ class Miner:
         self._wing = layout.wing
         self._project = Project("", "")
         self._known: dict[str, Any] = {}
+        self._with_gaps: set[int] = set()
         self._salt = palace.salt if palace is not None else b""
         self._waiting: list[_Prepared] = []
         self._waiting_drawers = 0
@@ -224,6 +226,7 @@ class Miner:
         )
         with ledger.read() as cx:
             self._known = {row.key: row for row in cx.execute(query)}
+            self._with_gaps = with_gaps(cx)
 
     def _files(self) -> Iterator[Found]:
         for entry in walk(
@@ -360,6 +363,8 @@ class Miner:
                 self.flush()
         self._counts["unchanged"] += 1
         self._rooms[place.room] += 1
+        if known.id in self._with_gaps:
+            self._ignored.append(Skipped(place.title, "purged", "parts of it are not filed again"))
 
     def _count(self, place: Place, filed: Filed) -> None:
         self._counts[filed.change] += 1
@@ -367,6 +372,8 @@ class Miner:
         self._counts["drawers_kept"] += filed.kept
         self._counts["drawers_superseded"] += filed.superseded
         self._rooms[place.room] += 1
+        if filed.purged:
+            self._ignored.append(Skipped(place.title, "purged", lines_of(filed.purged)))
 
     def _place(self, found: Found, room: str) -> Place:
         prefix = f"{self._project.prefix}/" if self._project.prefix else ""

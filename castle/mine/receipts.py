@@ -13,6 +13,7 @@ from castle.mine.convos import session_key
 from castle.mine.formats import Message, Transcript, exact_bytes, open_container
 from castle.mine.turns import legal
 from castle.store.palace import Palace
+from castle.store.purged import keyed, salt_of
 from castle.store.schema import drawers, sources
 from castle.store.session_tables import messages
 from castle.store.sessions import COUNTED_ONLY, drawer_key
@@ -46,7 +47,12 @@ def compare(palace: Palace, paths: Sequence[Path]) -> Comparison:
     held: list[tuple[str, str, bytes]] = []
     with palace.ledger.read() as cx:
         for key, expected in wanted.items():
-            held += [(key, id_, digest) for id_, digest in expected & _stored(cx, key)]
+            stored, salt = _stored(cx, key), salt_of(cx)
+            held += [
+                (key, id_, digest)
+                for id_, digest in expected
+                if (id_, digest) in stored or (salt is not None and (id_, keyed(salt, digest)) in stored)
+            ]
     digest = hashlib.sha256()
     for key, id_, sha256 in sorted(held):
         digest.update(f"{key}\0{id_}\0".encode() + sha256)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from castle.service.backups import Copying
 from castle.service.capture import Capturing
 from castle.service.doctor import Doctoring
 from castle.service.keeping import Keeping
 from castle.service.knowing import Knowing
 from castle.service.notes import Notes
+from castle.service.reindexing import Reindexing
 from castle.service.serving import Serving
 from castle.service.wakeup import Waking
 
 
-class Castle(Capturing, Notes, Serving, Waking, Keeping, Knowing, Doctoring):
+class Castle(Capturing, Notes, Serving, Waking, Keeping, Knowing, Doctoring, Copying, Reindexing):
     """A palace and everything that can be done with it.
 
     ``palace`` is its directory; left out, the settings decide (the environment variable CASTLE_PALACE_PATH,

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 class Copying(Base):
     """What writes the palace into files and reads it from them."""
 
-    def backup(
-        self, path: Path | str, *, force: bool = False, progress: Progress | None = None
-    ) -> Backup:
+    def backup(self, path: Path | str, *, force: bool = False, progress: Progress | None = None) -> Backup:
         """Write the palace into one file, as it is at one moment, while others may write; prove the file.
 
         It holds the ledger, the events that wait in the spool, and ``identity.txt``. Indexes are not in it:

@@ -42,11 +42,13 @@ class Reading(Base):
         ``id`` may be a unique beginning of at least six characters. Counts as a use of the drawer. Raises
         NotFoundError.
         """
+        from castle.store.purged import check_not_purged
         from castle.store.reading import full_id, neighbours
 
         ledger = self._palace().ledger
         with ledger.read() as cx:
             id = full_id(cx, id)
+            check_not_purged(cx, id)
             found = [to_found(*pair) for pair in neighbours(cx, id, context)]
         self._uses.add(ledger, id)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from castle.errors import CastleError
+from castle.records import Scope
 from castle.service.searching import Searching
 
 LOADING = "the embedder is being loaded; words only"
@@ -25,6 +26,8 @@ class Serving(Searching):
 
         Raises ModelError when there is no embedder; what else is missing, the stages of a search report.
         """
+        from castle.search.recall import dense
+
         palace, engines = self._palace(), self._engines()
         with suppress(CastleError):
             palace.vectors.watermark()
@@ -32,4 +35,7 @@ class Serving(Searching):
         with suppress(CastleError):
             if engines.encoder is not None:
                 engines.encoder()
+        with suppress(CastleError):
+            # The first search of the table takes longer than those that follow.
+            dense(palace, LOADING, Scope(), 1)
         palace.unready = ""

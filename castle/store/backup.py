@@ -17,12 +17,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
 from sqlalchemy import Connection
 
-from castle import __version__
 from castle.clock import to_iso
 from castle.errors import PalaceError, RefusedError, UsageError
 from castle.store.drafts import draft_beside, reason, see_on_disk, telling
@@ -241,7 +241,7 @@ def _archive(
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
         for name, path in files.items():
             digest, size = hashlib.sha256(), 0
-            with path.open("rb") as source, out.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+            with path.open("rb") as source, out.open(name, "w", force_zip64=True) as member:
                 while piece := source.read(PIECE):
                     digest.update(piece)
                     size += len(piece)
@@ -252,7 +252,7 @@ def _archive(
         manifest = {
             "castle_backup": FORMAT,
             "created_at": to_iso(now),
-            "castle": __version__,
+            "castle": version("cognitive-castle"),
             "sqlite": sqlite3.sqlite_version,
             **_about(files[FILE_NAME]),
             "spool_events": len(files[EVENTS].read_bytes().splitlines()) if EVENTS in files else 0,

@@ -30,7 +30,7 @@ from castle.store.members import (
 from castle.store.mentions import link_mentions
 from castle.store.proofs import whole
 from castle.store.purge_tables import purged
-from castle.store.purged import STUB, cut, guard_of, keyed, salt_of, stubs_among
+from castle.store.purged import STUB, cut, guard_of, keyed, nothing_of, salt_of, stands, stubs_among
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
@@ -133,10 +133,11 @@ class Filing:
         """
         source = ensure_source(cx, self._place)
         now = self._ledger.clock()
-        guard, salt = guard_of(cx), salt_of(cx)
+        salt = salt_of(cx)
+        guard = guard_of(cx) if salt is not None else None
         pieces: list[tuple[NewDrawer, int | None]] = [(item, None) for item in items]
         if guard is not None:
-            pieces = list(cut(items, guard, partial(_stands, cx, source)))
+            pieces = list(cut(items, guard, partial(stands, cx, source)))
         contents = [item.content() for item, _ in pieces]
         hashes = [hashlib.sha256(content).digest() for content in contents]
         self._own_rooms = self._own_rooms or any(item.room for item in items)
@@ -146,9 +147,9 @@ class Filing:
             self._row(item, source, now, version_by, content, sha)
             for (item, _), content, sha in zip(pieces, contents, hashes, strict=True)
         ]
-        for row, (_, purge) in zip(rows, pieces, strict=True):
+        for row, (_, purge), sha in zip(rows, pieces, hashes, strict=True):
             if purge is not None and salt is not None:
-                row |= _NOTHING | {"sha256": keyed(salt, row["sha256"])}  # type: ignore[arg-type]
+                row |= nothing_of(salt, sha)
         rids = _store(cx, rows)
         stubs = stubs_among(cx, rids) if salt is not None else {}
         for (item, purge), rid, content, sha in zip(pieces, rids, contents, hashes, strict=True):
@@ -321,24 +322,6 @@ def drawer_id(source_key: str, content: bytes, occurrence: int) -> str:
     return digest.hexdigest()[:24]
 
 
-_NOTHING: Mapping[str, object] = {
-    "text": "",
-    "raw": None,
-    "sealed": None,
-    "context": "",
-    "state": "forgotten",
-    "metadata": None,
-}
-"""What a stub holds."""
-
-
-def _stands(cx: Connection, source: int, item: NewDrawer) -> bool:
-    """Whether the source has a drawer with this content that was not purged."""
-    digest = hashlib.sha256(item.content()).digest()
-    held = (drawers.c.sha256 == digest, drawers.c.source == source, drawers.c.seq.is_not(None), ~STUB)
-    return cx.execute(select(drawers.c.rid).where(*held).limit(1)).first() is not None
-
-
 def _is_last(cx: Connection, source: int, number: int, sha256: bytes) -> bool:
     """Whether a source's revision ``number`` has this hash."""
     which = (revisions.c.source == source, revisions.c.number == number, revisions.c.sha256 == sha256)
@@ -452,7 +435,7 @@ def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
     touch(cx, fresh)
     link_mentions(cx, fresh)
     known = set(fresh)
-    stubs = stubs_among(cx, fresh)
+    stubs = stubs_among(cx, fresh) if salt_of(cx) is not None else {}
     states = _states(cx, [rid for rid in rids if rid not in known])
     back = [rid for rid, state in states.items() if state == "superseded"]
     touch(cx, back, state="current", ended_at=None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, LargeBinary, Row, bindparam, cast, func, insert, select, update
 
 from castle.store.ledger import batches
+from castle.store.purged import STUB, size_of
 from castle.store.schema import drawers, membership
 
 
@@ -39,7 +40,7 @@ def held_members(cx: Connection, source: int, rids: Sequence[int]) -> Iterator[L
     content = func.coalesce(drawers.c.raw, cast(drawers.c.text, LargeBinary))
     for rid in rids:
         query = (
-            select(membership.c.ordinal, drawers.c.sha256, func.length(content).label("size"))
+            select(membership.c.ordinal, drawers.c.sha256, func.length(content).label("size"), STUB)
             .select_from(membership.join(drawers, membership.c.drawer == drawers.c.rid))
             .where(
                 membership.c.drawer == rid,
@@ -47,8 +48,8 @@ def held_members(cx: Connection, source: int, rids: Sequence[int]) -> Iterator[L
                 membership.c.to_revision.is_(None),
             )
         )
-        for row in cx.execute(query):
-            yield Leaving(rid, row.ordinal, row.sha256, row.size)
+        for ordinal, sha256, size, stub in cx.execute(query):
+            yield Leaving(rid, ordinal, sha256, size_of(cx, rid) if stub else size)
 
 
 def same_place(row: Row[tuple[object, ...]] | None, ordinal: int, member: Member) -> bool:

@@ -8,6 +8,7 @@ from castle.errors import NotFoundError, RefusedError
 from castle.store.filing import touch
 from castle.store.ledger import Ledger, batches
 from castle.store.projection import legal_text
+from castle.store.purged import STUB, check_not_purged
 from castle.store.reading import full_id, named_source
 from castle.store.schema import drawers, membership, sources, tombstones, wing_names
 from castle.store.tunnel_tables import tunnels
@@ -40,7 +41,7 @@ def forget(
 def restore(
     ledger: Ledger, *, id_: str | None = None, source: str | None = None, wing: str | None = None
 ) -> int:
-    """Take tombstones away again; return how many drawers are back.
+    """Take tombstones away again; return how many drawers are back. What was purged stays away.
 
     Raises NotFoundError when there is no such drawer, source or wing.
     """
@@ -48,7 +49,9 @@ def restore(
         condition, which = _chosen(cx, id_, source, wing)
         rids = [
             rid
-            for (rid,) in cx.execute(select(drawers.c.rid).where(condition, drawers.c.state == "forgotten"))
+            for (rid,) in cx.execute(
+                select(drawers.c.rid).where(condition, drawers.c.state == "forgotten", ~STUB)
+            )
         ]
         is_member = exists().where(membership.c.drawer == drawers.c.rid, membership.c.to_revision.is_(None))
         current = {
@@ -111,7 +114,9 @@ def _chosen(
 ) -> tuple[ColumnElement[bool], ColumnElement[bool] | None]:
     """Return the condition on drawers, and the one on sources that are meant whole."""
     if id_ is not None:
-        return drawers.c.id == full_id(cx, id_), None
+        id_ = full_id(cx, id_)
+        check_not_purged(cx, id_)
+        return drawers.c.id == id_, None
     if source is not None:
         which = sources.c.key == named_source(cx, source).key
     elif wing is not None:

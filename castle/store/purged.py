@@ -156,6 +156,19 @@ def stubs_among(cx: Connection, rids: Sequence[int]) -> dict[int, bytes]:
     return found
 
 
+def nothing_of(salt: bytes, digest: bytes) -> dict[str, object]:
+    """Return what a stub holds in the place of content with this SHA-256."""
+    return {
+        "text": "",
+        "raw": None,
+        "sha256": keyed(salt, digest),
+        "sealed": None,
+        "context": "",
+        "state": "forgotten",
+        "metadata": None,
+    }
+
+
 # The guard
 
 
@@ -242,11 +255,11 @@ def refuse(cx: Connection, text: str) -> None:
 
 
 def cut(
-    items: Sequence[NewDrawer], guard: Guard, stands: Callable[[NewDrawer], bool]
+    items: Sequence[NewDrawer], guard: Guard, is_held: Callable[[NewDrawer], bool]
 ) -> Iterator[tuple[NewDrawer, int | None]]:
     """Cut purged text out of drawers that follow one another, each piece with the purge it fell to or None.
 
-    What ``stands`` is in the palace as it is, and stays whole. So do the bytes of other encodings, which are
+    What ``is_held`` is in the palace as it is, and stays whole. So do the bytes of other encodings, which are
     left out whole where they hold purged text.
     """
     for run in _runs(items):
@@ -260,12 +273,19 @@ def cut(
                 if span.start < end and span.end > at
             ]
             at = end
-            if not inside or stands(item):
+            if not inside or is_held(item):
                 yield item, None
             elif item.raw is not None:
                 yield item, inside[0].purge
             else:
                 yield from _pieces(item, inside)
+
+
+def stands(cx: Connection, source: int, item: NewDrawer) -> bool:
+    """Whether a source has a drawer with the content of ``item`` that was not purged."""
+    digest = hashlib.sha256(item.content()).digest()
+    held = (drawers.c.sha256 == digest, drawers.c.source == source, drawers.c.seq.is_not(None), ~STUB)
+    return cx.execute(select(drawers.c.rid).where(*held).limit(1)).first() is not None
 
 
 def _runs(items: Sequence[NewDrawer]) -> Iterator[list[NewDrawer]]:

@@ -13,17 +13,17 @@ from castle.store.verify import every_row, verify
 def repair(palace: Palace, progress: VerifyProgress | None = None) -> list[Finding]:
     """Verify, rebuild each projection that failed, and return the findings of a second verification.
 
-    Drawers that were read with older rules for secrets are read again. Nothing else of the ledger is changed:
-    what is wrong in it stays reported. Raises PalaceError, and leaves the
-    projections as they are, when a row is so damaged that they cannot be built from it.
+    The last finding says what was mended. Drawers that were read with older rules for secrets are read again.
+    Nothing else of the ledger is changed: what is wrong in it stays reported. Raises PalaceError, and leaves
+    the projections as they are, when a row is so damaged that they cannot be built from it.
     """
 
     def phase(name: str) -> Progress | None:
         return None if progress is None else lambda done, total: progress(name, done, total)
 
-    redetect(palace, progress=phase("secrets"))
-    failed = {finding.check for finding in verify(palace, progress) if finding.status == "failed"}
-
+    read = redetect(palace, progress=phase("secrets")).read
+    before = verify(palace, progress)
+    failed = {finding.check for finding in before if finding.status == "failed"}
     if not failed.isdisjoint(("words", "vectors")):
         for _ in every_row(palace):
             pass
@@ -36,4 +36,18 @@ def repair(palace: Palace, progress: VerifyProgress | None = None) -> list[Findi
             palace.vectors.reset()
     catch_up_lexicon(palace, progress=phase("words"))
     catch_up_vectors(palace, progress=phase("vectors"))
-    return verify(palace, progress)
+    after = verify(palace, progress)
+    return [*after, Finding("repair", "ok", _mended(before, read))]
+
+
+def _mended(before: list[Finding], read: int) -> str:
+    """Say what there was to do."""
+    projections = [finding for finding in before if finding.check in ("words", "vectors")]
+    built = [finding.check for finding in projections if finding.status == "failed"]
+    late = [finding.check for finding in projections if finding.status == "not checked"]
+    done = [f"built again: {', '.join(built)}"] if built else []
+    done += [f"brought up to date: {', '.join(late)}"] if late else []
+    done += [f"read again for secrets: {read:,} drawers"] if read else []
+    if not done and all(finding.status == "ok" for finding in before):
+        return "nothing was wrong, and nothing was changed"
+    return "; ".join(done) or "nothing that a repair can mend was wrong"

@@ -44,6 +44,7 @@ class Restored:
     ``aside`` is where the palace that stood there has gone, "" when there was none, and ``removed`` an
     earlier one that had gone there before. ``events`` wait in the spool, with those of the former palace.
     ``identity`` says whether ``identity.txt`` was put back, or the one that is there was kept; "" for none.
+    ``unpurged`` drawers had been purged since and are back: a backup has what was there when it was made.
     """
 
     palace: str
@@ -56,6 +57,7 @@ class Restored:
     aside: str
     removed: str
     identity: Literal["", "restored", "kept"]
+    unpurged: int = 0
 
 
 def restore_backup(
@@ -83,6 +85,7 @@ def restore_backup(
             kept = draft.parent / IDENTITY
             if IDENTITY in archive.entries:
                 (draft / IDENTITY).replace(kept)
+            purged = _purged(root / FILE_NAME) - _purged(draft / FILE_NAME)
             aside = _put_in_place(draft, root)
             events = _events_too(root, aside)
             said = _put_identity(kept, identity)
@@ -97,6 +100,7 @@ def restore_backup(
         aside="" if aside is None else str(aside),
         removed=_only_one(root),
         identity=said,
+        unpurged=max(0, purged),
     )
 
 
@@ -160,6 +164,13 @@ def begin_epoch(cx: sqlite3.Connection) -> None:
     if META_KEY in known and "epoch" in known:
         cx.execute(statement, (known[META_KEY].replace(f'"{known["epoch"]}:', f'"{new}:'), META_KEY))
     cx.execute("COMMIT")
+
+
+def _purged(path: Path) -> int:
+    """Return how many drawers of a ledger were purged; 0 where that cannot be read."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as cx:
+        return int(cx.execute("SELECT count(*) FROM purged").fetchone()[0])
+    return 0
 
 
 def _put_in_place(draft: Path, root: Path) -> Path | None:

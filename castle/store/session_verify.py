@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, func, select
 
 from castle.store.palace import Palace
+from castle.store.purged import STUB, is_stub, salt_of
 from castle.store.schema import drawers, sources
 from castle.store.session_tables import blobs, messages
 from castle.store.sessions import COUNTED_ONLY, KIND, drawer_key, message_of
@@ -31,10 +32,13 @@ class _Joined:
     key: str
     sha256: bytes
     size: int
+    purged: bool = False
 
 
 def check_messages(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     """Compare every stored message with its drawers; return how many were checked and what is wrong.
+
+    Of a message of which something was purged, the drawers that are left prove themselves.
 
     The drawers of a message were filed one after the other, so that one pass over all of them will do.
     """
@@ -77,12 +81,13 @@ def _joined(cx: Connection) -> Iterator[_Joined]:
     )
     rows = cx.execute(query.execution_options(yield_per=_AT_ONCE))
     for (source, key), run in groupby(rows, lambda row: (row.source, row.message_id)):
-        digest, size = hashlib.sha256(), 0
+        digest, size, purged = hashlib.sha256(), 0, False
         for row in run:
             content = row.text.encode("utf-8") if row.raw is None else row.raw
+            purged = purged or is_stub(row)
             digest.update(content)
             size += len(content)
-        yield _Joined(source, key, digest.digest(), size)
+        yield _Joined(source, key, digest.digest(), size, purged)
 
 
 def _recorded(cx: Connection, batch: Sequence[_Joined]) -> Iterator[tuple[_Joined, Any]]:
@@ -102,6 +107,8 @@ def _trouble(run: _Joined, row: Any) -> str:
         return "it has drawers and is not recorded"
     if row.kind in COUNTED_ONLY:
         return f"it is {row.kind} and was stored all the same"
+    if run.purged:
+        return ""
     same = (run.sha256, run.size) == (row.sha256, row.size)
     return "" if same else "its drawers do not give it back"
 
@@ -127,6 +134,8 @@ def _goes_on(cx: Connection, row: Any) -> bool:
 
     Of a message that grew within one reading, only what it came to has drawers.
     """
+    if _is_purged(cx, row.source, row.id):
+        return True
     later = select(messages.c.version).where(
         messages.c.source == row.source, messages.c.id == row.id, messages.c.version > row.version
     )
@@ -142,6 +151,16 @@ def _goes_on(cx: Connection, row: Any) -> bool:
         if left == 0 and digest.digest() == row.sha256:
             return True
     return False
+
+
+def _is_purged(cx: Connection, source: int, id_: str) -> bool:
+    """Whether something of a message was purged: what it said before cannot be compared then."""
+    if salt_of(cx) is None:
+        return False
+    query = select(messages.c.version).where(messages.c.source == source, messages.c.id == id_)
+    keys = [drawer_key(id_, version) for version in cx.execute(query).scalars()]
+    stub = select(drawers.c.rid).where(drawers.c.source == source, drawers.c.message_id.in_(keys), STUB)
+    return cx.execute(stub.limit(1)).first() is not None
 
 
 def _blobs(cx: Connection) -> Iterator[str]:

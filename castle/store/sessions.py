@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from castle.store.filing import Filing, NewDrawer, Place, Version, ensure_source, find_source
 from castle.store.ledger import Ledger, batches, to_json
+from castle.store.purged import keyed, salt_of
 from castle.store.schema import drawers, membership, sources
 from castle.store.session_tables import attachments, blobs, messages, readings, sessions
 
@@ -76,13 +77,17 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What filing changed: messages and drawers that are new, messages known before, drawers superseded."""
+    """What filing changed: messages and drawers that are new, messages known before, drawers superseded.
+
+    ``purged`` counts the stretches of text that were left out because they had been purged.
+    """
 
     first: bool
     messages: int
     known: int
     drawers: int
     superseded: int
+    purged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ def grow(
     filed = filing.complete(cx, version)
     _record(cx, source, fresh)
     _remember(cx, source, facts, said)
-    return Grown(base == 0, len(fresh), len(items) - len(fresh), filed.new, ended)
+    return Grown(base == 0, len(fresh), len(items) - len(fresh), filed.new, ended, len(filed.purged))
 
 
 def last_turn(cx: Connection, key: str) -> tuple[str, str]:
@@ -223,12 +228,19 @@ class _Filed:
     size: int
     current: bool
     fresh: _Fresh | None = None
+    salt: bytes | None = None
+
+    def is_of(self, digest: bytes) -> bool:
+        """Whether it has this hash; that of a message of which something was purged is keyed."""
+        if self.sha256 == digest:
+            return True
+        return self.salt is not None and self.sha256 == keyed(self.salt, digest)
 
     def continued_by(self, content: bytes) -> bool:
         """Whether a text is this one with more after it."""
         if not self.current or not 0 < self.size < len(content):
             return False
-        return hashlib.sha256(content[: self.size]).digest() == self.sha256
+        return self.is_of(hashlib.sha256(content[: self.size]).digest())
 
 
 def _unknown(
@@ -236,16 +248,18 @@ def _unknown(
 ) -> tuple[list[_Fresh], list[tuple[str, int]]]:
     """Return the messages to record, and the versions in the ledger that one of them goes on from."""
     filed: dict[str, list[_Filed]] = {}
+    salt = salt_of(cx)
     for batch in batches(list(dict.fromkeys(item.id for item in items))):
         query = select(messages).where(messages.c.source == source, messages.c.id.in_(batch))
         for row in cx.execute(query.order_by(messages.c.version)):
-            filed.setdefault(row.id, []).append(_Filed(row.version, row.sha256, row.size, row.current))
+            known = _Filed(row.version, row.sha256, row.size, row.current, salt=salt)
+            filed.setdefault(row.id, []).append(known)
     fresh: list[_Fresh] = []
     retired: list[tuple[str, int]] = []
     for item in items:
         before = filed.setdefault(item.id, [])
         digest = _digest(item)
-        if any(digest == known.sha256 for known in before):
+        if any(known.is_of(digest) for known in before):
             continue
         for known in before:
             if known.continued_by(item.content):

@@ -1,7 +1,8 @@
 """The table of vectors: drawers with their embeddings in LanceDB, searched exactly by cosine.
 
 One table for each embedder, so that vectors of two models never share a space. The watermark is a row of the
-same table and is written by the same commit as the batch it speaks of.
+same table and is written by the same commit as the batch it speaks of. Vectors are kept as 16-bit floats, which
+is what the ledger's cache has of them, too; every score is computed from them in 32 bits.
 """
 
 from __future__ import annotations
@@ -150,29 +151,31 @@ class Vectors:
             return []
         if vector.shape != (self.dim,):
             raise ModelError(f"a vector of {vector.size} was compared with vectors of {self.dim}")
+        import numpy as np
+
         where = where_clause(scope)
 
         def nearest(table: Any) -> pa.Table:
             query = table.search(vector, vector_column_name="vector").distance_type("cosine")
             query = query.where(where, prefilter=True).bypass_vector_index()
             # Leaving _distance out makes the native side warn on stderr at every query.
-            return query.select(["id", "sha256", "_distance"]).limit(limit + _SLACK).to_arrow()
+            return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + _SLACK).to_arrow()
 
-        found = self._read(nearest).to_pylist()
-        matches = [
-            DenseMatch(row["id"], min(1.0, max(-1.0, 1.0 - row["_distance"])), row["sha256"]) for row in found
-        ]
+        found = self._read(nearest)
+        # LanceDB rounds the query to 16 bits: its distances choose, and these scores rank.
+        scores = np.clip(self._units(found) @ (vector / np.linalg.norm(vector)), -1.0, 1.0).tolist()
+        rows = zip(found["id"].to_pylist(), scores, found["sha256"].to_pylist(), strict=True)
+        matches = [DenseMatch(*row) for row in rows]
         return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
 
     def vectors_of(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the stored vectors of those ids that it holds."""
+        """Return the stored vectors of those ids that it holds, see ``as_stored``."""
         wanted = [id_ for id_ in ids if id_ != _MARK]
         found: dict[str, NDArray[np.float32]] = {}
         for start in range(0, len(wanted), _IDS_AT_ONCE):
             where = f"{_among('id', wanted[start : start + _IDS_AT_ONCE])} AND state != 'forgotten'"
             part = self._read(partial(_rows, where=where, columns=["id", "vector"]))
-            matrix = part["vector"].combine_chunks().flatten().to_numpy().reshape(-1, self.dim)
-            found.update(zip(part["id"].to_pylist(), matrix, strict=True))
+            found.update(zip(part["id"].to_pylist(), self._units(part), strict=True))
         return found
 
     def count(self) -> int:
@@ -196,6 +199,10 @@ class Vectors:
         """Let go of the table; the next call opens it again."""
         self._table = None
 
+    def _units(self, rows: pa.Table) -> NDArray[np.float32]:
+        """Return the vectors of rows that were read, widened and of unit length."""
+        return _unit(rows["vector"].combine_chunks().flatten().to_numpy().reshape(-1, self.dim))
+
     # Opening
 
     def _edge(self) -> Any:
@@ -217,7 +224,12 @@ class Vectors:
                 if damaged := damaged_deletions(self.directory):
                     place = self.directory / "_deletions" / damaged[0]
                     raise ProjectionUnavailable(f"{place} is damaged: run castle repair")
-                self._table = self._connect().open_table(self.table_name)
+                table = self._connect().open_table(self.table_name)
+                if not str(table.schema.field("vector").type).startswith("fixed_size_list<item: halffloat"):
+                    raise ProjectionUnavailable(
+                        f"{self.directory} was made by an older Castle: run castle repair"
+                    )
+                self._table = table
         return self._table
 
     def _read(self, read: Callable[[Any], T]) -> T:
@@ -243,8 +255,9 @@ class Vectors:
         import numpy as np
         import pyarrow as pa
 
-        matrix = np.zeros((len(rows) + 1, self.dim), dtype=np.float32)
-        matrix[:-1] = vectors[list(order)] if len(rows) else 0
+        matrix = np.zeros((len(rows) + 1, self.dim), dtype=np.float16)
+        with np.errstate(over="ignore"):
+            matrix[:-1] = vectors[list(order)] if len(rows) else 0
         forgotten = np.array([row.state == "forgotten" for row in rows], dtype=bool)
         matrix[:-1][forgotten] = 0
         unusable = ~np.isfinite(matrix[:-1]).all(axis=1) | ~(matrix[:-1].any(axis=1) | forgotten)
@@ -335,6 +348,21 @@ class Vectors:
 def table_of(identity: EmbedderIdentity) -> str:
     """Return the name of the first table of an embedder; a reindex gives others to those it builds."""
     return f"drawers_{hashlib.sha256(identity.identity.encode()).hexdigest()[:12]}"
+
+
+def as_stored(unit: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what the table gives back of a vector: rounded to 16 bits, and of unit length again."""
+    import numpy as np
+
+    return _unit(unit.astype(np.float16))
+
+
+def _unit(halves: NDArray[np.float16]) -> NDArray[np.float32]:
+    import numpy as np
+
+    wide = halves.astype(np.float32)
+    unit: NDArray[np.float32] = wide / np.linalg.norm(wide, axis=-1, keepdims=True)
+    return unit
 
 
 def where_clause(scope: Scope) -> str:

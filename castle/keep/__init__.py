@@ -1,0 +1,1 @@
+"""What the palace is like, and its content outside of it: exports and imports."""
