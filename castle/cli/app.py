@@ -25,6 +25,7 @@ from castle.cli import (
     mcp,
     notes,
     novelty,
+    purge,
     receipts,
     reindex,
     searching,
@@ -79,6 +80,7 @@ wakeup.add_to(app)
 novelty.add_to(app)
 understand.add_to(app)
 keeping.add_to(app)
+purge.add_to(app)
 reindex.add_to(app)
 backup.add_to(app)
 doctor.add_to(app)

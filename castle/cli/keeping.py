@@ -84,9 +84,7 @@ def restore(
     wing: WholeWing = None,
     from_: Annotated[
         Path | None,
-        typer.Option(
-            "--from", help="A whole palace: what `castle backup` made.", parser=path_argument
-        ),
+        typer.Option("--from", help="A whole palace: what `castle backup` made.", parser=path_argument),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="With --from: move the palace that is there aside.")

@@ -128,7 +128,9 @@ class Writer:
     def row(self, table: str, record: Mapping[str, object]) -> None:
         """Write one row; what is None is left out."""
         self.counts[table] += 1
-        self._write({"t": table, **{key: encoded(value) for key, value in record.items() if value is not None}})
+        self._write(
+            {"t": table, **{key: encoded(value) for key, value in record.items() if value is not None}}
+        )
 
     def foot(self) -> None:
         """Write the last line."""
@@ -158,7 +160,7 @@ class Head:
 def proven(path: Path) -> Head:
     """Read all of an export once and return its head.
 
-    Raises UsageError where there is no such file, PalaceError for one that is damaged, cut short or no export.
+    Raises UsageError where there is no such file, PalaceError for one that is damaged or cut short.
     """
     digest = hashlib.sha256()
     counts: Counter[str] = Counter()
@@ -170,7 +172,9 @@ def proven(path: Path) -> Head:
             if kind != HEAD or type(record.get("format")) is not int:
                 raise _damaged(path, "it does not begin as one")
             if record["format"] > FORMAT:
-                raise PalaceError(f"{path} is of a newer Castle: upgrade with `pip install -U cognitive-castle`")
+                raise PalaceError(
+                    f"{path} is of a newer Castle: upgrade with `pip install -U cognitive-castle`"
+                )
             head = record
         elif kind == FOOT:
             if record.get("counts") != dict(counts) or record.get("sha256") != digest.hexdigest():

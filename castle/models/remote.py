@@ -84,6 +84,9 @@ class RemoteEmbedder:
         self._query_prompt, self._document_prompt = prompts_of(model)
         self._server = _server(provider, endpoint)
         with self._hasty():
+            absent = self._server.listening() if self._server.local else None
+            if absent is not None:
+                raise UnansweredError(absent + ("; start it: ollama serve" if provider == "ollama" else ""))
             dim = self._ask([_PROBE], PROBE_S)[0].size
             self.identity = EmbedderIdentity(name, dim, self._identity(dim))
 

@@ -8,12 +8,13 @@ from castle.service.doctor import Doctoring
 from castle.service.keeping import Keeping
 from castle.service.knowing import Knowing
 from castle.service.notes import Notes
+from castle.service.purging import Purging
 from castle.service.reindexing import Reindexing
 from castle.service.serving import Serving
 from castle.service.wakeup import Waking
 
 
-class Castle(Capturing, Notes, Serving, Waking, Keeping, Knowing, Doctoring, Copying, Reindexing):
+class Castle(Capturing, Notes, Serving, Waking, Keeping, Knowing, Doctoring, Copying, Reindexing, Purging):
     """A palace and everything that can be done with it.
 
     ``palace`` is its directory; left out, the settings decide (the environment variable CASTLE_PALACE_PATH,

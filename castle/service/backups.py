@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castle.errors import CastleError
+from castle.arguments import legal
+from castle.errors import CastleError, ModelError
 from castle.service.base import Base
 
 if TYPE_CHECKING:
+    from castle.keep.exporting import Exported
+    from castle.keep.importing import Imported
     from castle.records import Finding
     from castle.store.backup import Backup, Progress
     from castle.store.restoring import Restored
@@ -59,6 +63,60 @@ class Copying(Base):
             except CastleError as error:
                 troubles.append(f"{name}: {error}")
         return troubles
+
+    def export(
+        self,
+        directory: Path | str,
+        *,
+        format: str = "markdown",
+        wing: str | None = None,
+        history: bool = False,
+        include_secrets: bool = False,
+        progress: Progress | None = None,
+    ) -> Exported:
+        """Write the palace, or a wing of it, into a new or empty directory.
+
+        ``format`` is ``markdown``, a tree to read with everything sealed masked, or ``jsonl``, one file that
+        ``import_from`` reads; that one is exact with ``include_secrets`` and masked without. ``history`` adds
+        superseded drawers to the tree; the other form has them always.
+        """
+        from castle.keep.exporting import check_format, export
+
+        return export(
+            self._palace(),
+            Path(directory),
+            format=check_format(format, include_secrets),
+            wing=legal(wing),
+            history=history,
+            include_secrets=include_secrets,
+            progress=progress,
+        )
+
+    def import_from(self, path: Path | str, *, progress: Progress | None = None) -> Imported:
+        """Merge what ``export`` wrote as ``jsonl`` into this palace, which is made when there is none.
+
+        ``path`` is the file or its directory. What the palace holds already is known and left as it is; what
+        differs is reported and not replaced. A new palace takes the embedder of the export, unless settings
+        name another.
+        """
+        from castle.keep.importing import check_version, import_jsonl
+        from castle.keep.layout import FILE, proven
+
+        file = Path(path)
+        file = file / FILE if file.is_dir() else file
+        head = proven(file)
+        check_version(file, head)
+        if not self._exists():
+            self._make_for(head.about.get("embedder"))
+        return import_jsonl(self._palace(create=True), file, head, progress)
+
+    def _make_for(self, embedder: object) -> None:
+        """Make the palace for an embedder, if that can be had and the settings name none."""
+        from castle.store.palace import Palace
+
+        if isinstance(embedder, str) and self.settings.origin("embedder_model") == "default":
+            with suppress(ModelError):
+                Palace(self.root, create=True, embedder=embedder, clock=self._clock).close()
 
     def repair_status(self, progress: Progress | None = None) -> list[Finding]:
         """Say of every part of the palace whether what it promises is in force; changes nothing."""

@@ -68,10 +68,8 @@ class Reindexing(Filing):
 
         _must_exist(sources)
         target = self._target(embedder, embedder_dim)
-        palace = self._palace()
         notes = self._asks_for_another(target)
-        done = reindex(palace, target, progress)
-        palace.want(None)
+        done = reindex(self._palace(), target, progress)
         mined = tuple(self.mine(Path(source), progress=progress) for source in sources)
         return ReindexReport(done, mined, notes)
 

@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +28,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     entity_tables,
     graph_tables,
     novelty_tables,
+    purge_tables,
     receipt_tables,
     reveal_tables,
     session_tables,
@@ -106,6 +107,26 @@ class Ledger:
         with self.write(_HASTY_SECONDS) as cx:
             cx.exec_driver_sql(f"PRAGMA analysis_limit={_ANALYZED_ROWS}")
             cx.exec_driver_sql("ANALYZE")
+
+    def compact(self, patience: float) -> None:
+        """Write the ledger anew, so that no page keeps what was deleted, and empty its WAL.
+
+        Nobody can write meanwhile. Raises PalaceBusyError when others were in the way for ``patience``
+        seconds: a transaction of theirs may need what would be thrown away.
+        """
+        deadline = time.monotonic() + patience
+        with self._guard(), closing(_connect(f"{self.path.resolve().as_uri()}?mode=rw")) as connection:
+            # Not in memory, as temporary tables are elsewhere: it may be as large as the ledger.
+            connection.execute("PRAGMA temp_store=FILE")
+            connection.execute("PRAGMA secure_delete=ON")
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                while not _done(connection, statement):
+                    if time.monotonic() > deadline:
+                        raise PalaceBusyError(
+                            f"{self.path} was in use for {patience:.0f} s: end what reads or writes it, such "
+                            "as agents, and run the command again"
+                        )
+                    time.sleep(random.uniform(0.02, 0.1))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -300,9 +321,7 @@ def _engine(path: Path, read_only: bool) -> Engine:
     place = f"{path.resolve().as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rwc'}"
     engine = create_engine(
         "sqlite://",
-        creator=lambda: sqlite3.connect(
-            place, uri=True, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
-        ),
+        creator=lambda: _connect(place),
         isolation_level="AUTOCOMMIT",
         poolclass=QueuePool,
         pool_size=2,
@@ -317,6 +336,23 @@ def _engine(path: Path, read_only: bool) -> Engine:
             _patiently(connection, f"PRAGMA {pragma}")
 
     return engine
+
+
+def _connect(place: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, uri=True, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+    )
+
+
+def _done(connection: sqlite3.Connection, statement: str) -> bool:
+    """Run a statement that needs the ledger for itself; False when others had it."""
+    try:
+        row = connection.execute(statement).fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        raise
+    return row is None or not row[0]
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:

@@ -141,7 +141,9 @@ class Palace:
 
         One behind a server is not asked for this: it is when it is loaded.
         """
-        stored = self.identity
+        self._check(self.identity)
+
+    def _check(self, stored: EmbedderIdentity) -> None:
         name = self._wanted or stored.name
         if is_remote(name) and name == stored.name:
             return
@@ -162,7 +164,7 @@ class Palace:
                 raise PalaceError(f"{self.ledger.path}: {error}") from error
 
     def _load(self, stored: EmbedderIdentity) -> Embedder:
-        self.check_embedder()
+        self._check(stored)
         name = self._wanted or stored.name
         found = load_embedder(name, self._device, self._endpoint)
         if found.identity.identity != stored.identity:

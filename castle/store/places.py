@@ -23,7 +23,7 @@ def forget(
     """
     with ledger.write() as cx:
         now = ledger.clock()
-        condition, which = _chosen(cx, id_, source, wing)
+        condition, which = chosen(cx, id_, source, wing)
         query = select(drawers.c.rid).where(
             condition, drawers.c.state != "forgotten", drawers.c.seq.is_not(None)
         )
@@ -46,7 +46,7 @@ def restore(
     Raises NotFoundError when there is no such drawer, source or wing.
     """
     with ledger.write() as cx:
-        condition, which = _chosen(cx, id_, source, wing)
+        condition, which = chosen(cx, id_, source, wing)
         rids = [
             rid
             for (rid,) in cx.execute(
@@ -109,7 +109,7 @@ def _holds(cx: Connection, wing: str) -> bool:
     return cx.execute(query).first() is not None
 
 
-def _chosen(
+def chosen(
     cx: Connection, id_: str | None, source: str | None, wing: str | None
 ) -> tuple[ColumnElement[bool], ColumnElement[bool] | None]:
     """Return the condition on drawers, and the one on sources that are meant whole."""

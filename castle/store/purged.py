@@ -236,7 +236,7 @@ def guard_of(cx: Connection) -> Guard | None:
     found = _guards.get(key)
     if found is None:
         query = select(purged.c.anchor, purged.c.length, purged.c.tag, purged.c.purge).where(marked)
-        found = Guard(salt, cx.execute(query).tuples())
+        found = Guard(salt, [(a, n, tag, purge) for a, n, tag, purge in cx.execute(query)])
         _guards.clear()
         _guards[key] = found
     return found

@@ -113,7 +113,8 @@ def plan(palace: Palace, embedder: Embedder) -> ReindexPlan:
 def reindex(palace: Palace, embedder: Embedder, progress: Progress | None = None) -> Reindexed:
     """Build the vectors of every drawer with this embedder, and put them in force.
 
-    With the embedder in force it makes every vector anew. Raises PalaceBusyError when another process is at
+    With the embedder in force it makes every vector anew. ``palace`` asks for no other embedder than its new
+    one from then on. Raises PalaceBusyError when another process is at
     it, PalaceError when the palace cannot be written or the disk is full, and ModelError; what was done by
     then is kept.
     """
@@ -265,6 +266,7 @@ class _Run:
                     "the new table does not hold every drawer; nothing was changed, run the command again"
                 )
             put_in_force(cx, self._built.space, self._palace.ledger.clock())
+        self._palace.want(None)
         return late
 
     def _is_whole(self, cx: Connection) -> bool:

@@ -112,7 +112,7 @@ def grow(
     if known is None and not items:
         return None
     source = ensure_source(cx, place)
-    fresh, retired = _unknown(cx, source, items)
+    fresh, retired, hidden = _unknown(cx, source, items)
     base = known.revision if known is not None else 0
     filing = Filing(ledger, place, base, append=True)
     new = [
@@ -129,7 +129,7 @@ def grow(
     filed = filing.complete(cx, version)
     _record(cx, source, fresh)
     _remember(cx, source, facts, said)
-    return Grown(base == 0, len(fresh), len(items) - len(fresh), filed.new, ended, len(filed.purged))
+    return Grown(base == 0, len(fresh), len(items) - len(fresh), filed.new, ended, hidden + len(filed.purged))
 
 
 def last_turn(cx: Connection, key: str) -> tuple[str, str]:
@@ -245,10 +245,13 @@ class _Filed:
 
 def _unknown(
     cx: Connection, source: int, items: Sequence[NewMessage]
-) -> tuple[list[_Fresh], list[tuple[str, int]]]:
-    """Return the messages to record, and the versions in the ledger that one of them goes on from."""
+) -> tuple[list[_Fresh], list[tuple[str, int]], int]:
+    """Return the messages to record, and the versions in the ledger that one of them goes on from.
+
+    The third is how many of the others are known although something of them was purged.
+    """
     filed: dict[str, list[_Filed]] = {}
-    salt = salt_of(cx)
+    salt, hidden = salt_of(cx), 0
     for batch in batches(list(dict.fromkeys(item.id for item in items))):
         query = select(messages).where(messages.c.source == source, messages.c.id.in_(batch))
         for row in cx.execute(query.order_by(messages.c.version)):
@@ -260,6 +263,7 @@ def _unknown(
         before = filed.setdefault(item.id, [])
         digest = _digest(item)
         if any(known.is_of(digest) for known in before):
+            hidden += salt is not None and all(digest != known.sha256 for known in before)
             continue
         for known in before:
             if known.continued_by(item.content):
@@ -271,7 +275,7 @@ def _unknown(
         new = _Fresh(item, len(before) + 1)
         before.append(_Filed(new.version, digest, len(item.content), True, new))
         fresh.append(new)
-    return fresh, retired
+    return fresh, retired, hidden
 
 
 def _digest(item: NewMessage) -> bytes:

@@ -367,8 +367,9 @@ def _unit(halves: NDArray[np.float16]) -> NDArray[np.float32]:
 
 def where_clause(scope: Scope) -> str:
     """Return the scope as an SQL condition; every value of the user is a quoted literal."""
-    terms = ["state = 'current'" if not scope.history and scope.as_of is None else "state != 'forgotten'"]
-    terms.append(f"id != '{_MARK}'")
+    # The watermark has no state.
+    current = not scope.history and scope.as_of is None
+    terms = ["state = 'current'" if current else "state IN ('current', 'superseded')"]
     if scope.as_of is not None:
         terms.append(f"filed_at <= {int(scope.as_of)} AND ended_at > {int(scope.as_of)}")
     for column in ("wing", "room", "role", "source"):

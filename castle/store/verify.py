@@ -219,6 +219,8 @@ def _lexicon(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
 def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     import numpy as np
 
+    from castle.store.vectors import as_stored
+
     space = palace.space
     _must_be_current(palace, space.vectors)
     if palace.ledger.head() == 0:
@@ -234,7 +236,7 @@ def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
                 problems.append(f"drawer {id_} has no vector")
             elif key not in cached:
                 problems.append(f"drawer {id_}: the ledger keeps no vector to compare with")
-            elif float(np.abs(present[id_] - cached[key]).max()) > _VECTOR_TOLERANCE:
+            elif float(np.abs(present[id_] - as_stored(cached[key])).max()) > _VECTOR_TOLERANCE:
                 problems.append(f"drawer {id_}: its vector is not the one that was made")
         checked += len(wanted)
         tell("vectors", checked, 0)

@@ -85,7 +85,15 @@ def test_a_session_begins_with_what_was_rendered_for_its_place(said: Said, place
 
 @pytest.mark.parametrize(
     ("source", "told"),
-    [("startup", True), ("resume", True), ("clear", True), ("compact", True), ("fork", False), (None, False)],
+    [
+        ("startup", True),
+        ("resume", True),
+        ("clear", True),
+        ("compact", True),
+        ("fork", True),
+        ("other", False),
+        (None, False),
+    ],
 )
 def test_a_wake_up_is_told_as_the_host_says(said: Said, place: Path, source: str | None, told: bool) -> None:
     wake_up(place, recall_block("everything"))

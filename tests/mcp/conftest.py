@@ -1,4 +1,4 @@
-"""A small palace with the fake embedder, and two ways to ask it: in memory and over pipes."""
+"""A small palace with the fake embedder, and three ways to ask it: in memory, over pipes, and over HTTP."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 from mcp.client import Client
 from mcp_types import CallToolResult
@@ -129,3 +131,69 @@ def wire() -> Iterator[Callable[..., Wire]]:
         if one.process.poll() is None:
             one.process.kill()
             one.process.communicate()
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server and where it is."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    @property
+    def base(self) -> str:
+        return self.url.rsplit("/", 1)[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.base.rsplit(":", 1)[1])
+
+    def post(self, content: object = INITIALIZE, **headers: str) -> httpx.Response:
+        """Send a message as a client does."""
+        usual = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        return httpx.post(
+            self.url, content=json.dumps(content).encode(), headers={**usual, **headers}, timeout=60
+        )
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def serve(root: Path) -> Iterator[Serve]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, token: str | None = None) -> Served:
+        env = {**os.environ, "PYTHONDEVMODE": ""}
+        if token is not None:
+            env["CASTLE_SERVE_TOKEN"] = token
+        process = subprocess.Popen(
+            [sys.executable, "-m", "castle", "--palace", str(root), "serve", "--port", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+        started.append(process)
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith("serving at http://"), line + process.stderr.read()
+        return Served(process, line.split()[-1])
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,72 +22,9 @@ from castle.errors import UsageError
 from castle.mcp.access import MOST_BODY, Access, Message
 from castle.mcp.http import Address, check
 from castle.mcp.tools import Tools
+from tests.mcp.conftest import Serve
 
 TOKEN = "correct-horse-battery-staple"
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-
-
-@dataclass(frozen=True)
-class Served:
-    """A running server and where it is."""
-
-    process: subprocess.Popen[str]
-    url: str
-
-    @property
-    def base(self) -> str:
-        return self.url.rsplit("/", 1)[0]
-
-    @property
-    def port(self) -> int:
-        return int(self.base.rsplit(":", 1)[1])
-
-    def post(self, content: object = INITIALIZE, **headers: str) -> httpx.Response:
-        """Send a message as a client does."""
-        usual = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        return httpx.post(
-            self.url, content=json.dumps(content).encode(), headers={**usual, **headers}, timeout=60
-        )
-
-
-Serve = Callable[..., Served]
-
-
-@pytest.fixture
-def serve(root: Path) -> Iterator[Serve]:
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*arguments: str, token: str | None = None) -> Served:
-        env = {**os.environ, "PYTHONDEVMODE": ""}
-        if token is not None:
-            env["CASTLE_SERVE_TOKEN"] = token
-        process = subprocess.Popen(
-            [sys.executable, "-m", "castle", "--palace", str(root), "serve", "--port", "0", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=env,
-        )
-        started.append(process)
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        assert line.startswith("serving at http://"), line + process.stderr.read()
-        return Served(process, line.split()[-1])
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 async def conversation(url: str, token: str | None = None) -> tuple[list[str], dict[str, Any]]:

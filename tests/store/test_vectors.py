@@ -13,7 +13,7 @@ import castle.store.vectors as module
 from castle.errors import ModelError
 from castle.records import Scope
 from castle.store.projection import ProjectionRow, ProjectionUnavailable, Watermark
-from castle.store.vectors import Vectors, quoted, where_clause
+from castle.store.vectors import Vectors, as_stored, quoted, where_clause
 from tests.store.rows import DIM, IDENTITY, make_row, make_vectors
 
 CURRENT = Scope()
@@ -45,7 +45,7 @@ def test_search_is_exact_by_cosine(vectors: Vectors) -> None:
     apply(vectors, rows, 200)
     query = make_vectors([777])[0] * 3
     matrix = make_vectors(list(range(200)))
-    scores = matrix @ query / 3
+    scores = as_stored(matrix) @ query / 3
     wanted = sorted(range(200), key=lambda number: -scores[number])[:20]
     matches = vectors.search(query, CURRENT, 20)
     assert [match.id for match in matches] == ids(*wanted)
@@ -101,7 +101,7 @@ def test_forgotten_rows_go_and_come_back(vectors: Vectors) -> None:
     apply(vectors, [make_row(2)], 4)
     stored = vectors.vectors_of([*ids(1, 2, 3), "#watermark"])
     assert set(stored) == set(ids(1, 2))
-    np.testing.assert_array_equal(stored[ids(2)[0]], make_vectors([2])[0])
+    np.testing.assert_array_equal(stored[ids(2)[0]], as_stored(make_vectors([2])[0]))
 
 
 @pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf")])
@@ -245,7 +245,7 @@ def test_small_commits_stay_bounded(vectors: Vectors, monkeypatch: pytest.Monkey
     assert vectors.count() == 621
     everything = vectors.vectors_of(ids(*range(621)))
     for number in (0, 499, 500, 555, 620):
-        np.testing.assert_array_equal(everything[ids(number)[0]], make_vectors([number])[0])
+        np.testing.assert_array_equal(everything[ids(number)[0]], as_stored(make_vectors([number])[0]))
     assert vectors.watermark() == Watermark("e", 620)
 
 
