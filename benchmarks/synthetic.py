@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castle.models import registry
+from castle.models import late, registry
 from castle.models.base import EmbedderIdentity, checked
 from castle.models.builtin import BuiltinEmbedder
 
@@ -122,4 +122,5 @@ def _own(text: str) -> NDArray[np.float32]:
 
 def register() -> None:
     """Let palaces of this process name the synthetic embedder."""
+    late.TUNINGS[NAME] = late.TUNINGS["builtin"]
     registry._EMBEDDERS[NAME] = registry._Entry(SyntheticEmbedder.identity, SyntheticEmbedder)

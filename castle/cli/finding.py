@@ -170,7 +170,7 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
         say_json(found)
     else:
         _say_status(found)
-    return PARTIAL if late or found.failed_save is not None else 0
+    return PARTIAL if late or found.unfinished_purges or found.failed_save is not None else 0
 
 
 def _minute(moment: int | None) -> str:
@@ -242,6 +242,8 @@ def _say_status(found: Status) -> None:
     if found.old_detector:
         old = counted(found.old_detector, "drawer")
         say(f"secrets: {old} read with older rules, not in the indexes yet; `castle repair` reads them again")
+    if found.unfinished_purges:
+        say(f"purges that are not finished: {found.unfinished_purges:,}; `castle repair` finishes them")
     if found.spool_events:
         say(f"waiting hook events: {found.spool_events:,}; `castle sweep` files what they name")
     if found.places:

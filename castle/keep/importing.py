@@ -23,7 +23,7 @@ from castle.store.ledger import batches, set_value
 from castle.store.mentions import LANGUAGES_KEY, look_back, names_changed
 from castle.store.palace import Palace
 from castle.store.places import present_name
-from castle.store.purged import guard_of
+from castle.store.purge_guard import guard_of
 from castle.store.schema import SCHEMA_VERSION, drawers, sources, tables
 
 Progress = Callable[[str, int, int], None]

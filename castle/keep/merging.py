@@ -24,7 +24,8 @@ from castle.store.ledger import next_seqs, to_json
 from castle.store.mentions import link_mentions
 from castle.store.places import present_name
 from castle.store.proofs import Grown, appended, whole
-from castle.store.purged import STUB, Guard
+from castle.store.purge_guard import Guard
+from castle.store.purged import STUB
 from castle.store.schema import drawers, membership, revisions, sources, tombstones
 from castle.store.session_tables import attachments, blobs, messages, sessions
 from castle.store.sessions import drawer_key

@@ -342,6 +342,7 @@ class ConvoMiner:
         self._counts["drawers_new"] += result.drawers
         self._counts["drawers_superseded"] += result.superseded
         if result.purged:
+            session.exchange.question = ""
             self._ignored.append(
                 Skipped(session.place.path, "purged", f"stretches left out: {result.purged}")
             )

@@ -33,7 +33,8 @@ from castle.store.filing import Filing, NewDrawer, OvertakenError, Place, Versio
 from castle.store.palace import Palace
 from castle.store.places import present_name
 from castle.store.projects import Project, path_text, register
-from castle.store.purged import lines_of, refuse
+from castle.store.purge_guard import refuse
+from castle.store.purged import lines_of
 from castle.store.schema import drawers, revisions, sources
 from castle.store.sealing import shown
 from castle.text.chunk import chunks

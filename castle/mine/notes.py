@@ -24,7 +24,8 @@ from castle.records import Address, Drawer
 from castle.store.filing import Filing, NewDrawer, Place, Version, find_source, mark_seen
 from castle.store.palace import Palace
 from castle.store.places import present_name
-from castle.store.purged import check_not_purged, is_stub, refuse
+from castle.store.purge_guard import refuse
+from castle.store.purged import check_not_purged, is_stub
 from castle.store.reading import full_id, members, named_source
 from castle.store.schema import drawers, revisions, sources
 from castle.text.chunk import chunks

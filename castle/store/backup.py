@@ -87,7 +87,7 @@ def backup(
     with telling(_CANNOT, target), draft_beside(target) as draft:
         files = _spool(ledger.root, draft)
         copy = draft / FILE_NAME
-        counts = _copy(ledger, copy, tell)
+        counts = _copy(ledger, copy, target, tell)
         check_ledger(copy, counts)
         files[FILE_NAME] = copy
         if identity.is_file():
@@ -206,21 +206,21 @@ def _lines(file: Path) -> list[bytes]:
     return [line for line in file.read_bytes().split(b"\n")[:-1] if line.strip()]
 
 
-def _copy(ledger: Ledger, target: Path, tell: Progress) -> dict[str, int]:
+def _copy(ledger: Ledger, place: Path, target: Path, tell: Progress) -> dict[str, int]:
     """Copy one snapshot of the ledger; return how many rows each table holds in it."""
-    target.touch(mode=0o600)
+    place.touch(mode=0o600)
 
     def step(_status: int, left: int, total: int) -> None:
         tell("ledger", total - left, total)
 
-    with ledger.read() as cx, closing(sqlite3.connect(target)) as copy:
+    with ledger.read() as cx, closing(sqlite3.connect(place)) as copy:
         live = _raw(cx)
         counts = count_tables(live)  # the first look begins the snapshot, which the copy then stays in
         try:
             live.backup(copy, pages=_PAGES, progress=step, sleep=0)
         except sqlite3.Error as error:  # said here, where it is known that it is not about the palace
-            raise PalaceError(f"{_CANNOT} {target.parent}: {reason(error)}; nothing was changed") from error
-    see_on_disk(target)
+            raise PalaceError(f"{_CANNOT} {target}: {reason(error)}; nothing was changed") from error
+    see_on_disk(place)
     return counts
 
 
@@ -303,7 +303,9 @@ class Archive:
         """Yield the content of a member; raises PalaceError at its end when it is not what it should be."""
         entry = self.entries[name]
         digest, size = hashlib.sha256(), 0
-        with self.zip.open(name) as member:
+        with _sound(self.path):
+            member = self.zip.open(name)
+        with member:
             while piece := self._piece(member):
                 digest.update(piece)
                 size += len(piece)
@@ -312,7 +314,9 @@ class Archive:
                 tell("reading", size, entry.size)
                 yield piece
         if (size, digest.hexdigest()) != (entry.size, entry.sha256):
-            raise PalaceError(f"{self.path} is damaged: {name} in it is not what was backed up")
+            raise PalaceError(
+                f"{self.path} is damaged: {name} in it is not what was backed up; nothing was changed"
+            )
 
     def _piece(self, member: IO[bytes]) -> bytes:
         with _sound(self.path):

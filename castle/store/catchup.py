@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castle.models.base import EmbedderIdentity
+    from castle.store.vectors import Vectors
 
 Progress = Callable[[int, int], None]
 """Called with the number of drawers done and the number there are to do."""
@@ -114,7 +115,19 @@ def catch_up_vectors(
         done += len(rows)
 
     _catch_up(palace, space.vectors, apply, VECTOR_BATCH, deadline, None)
+    if deadline is None:
+        _index(palace, space.vectors)
     sweep(palace, deadline)
+
+
+def _index(palace: Palace, vectors: Vectors) -> None:
+    """Make the indexes of a large table, unless another process is writing it, which does so in its turn."""
+    lock = palace.lock(vectors.name)
+    if vectors.watermark() is not None and lock.try_acquire():
+        try:
+            vectors.index()
+        finally:
+            lock.release()
 
 
 def refresh(palace: Palace, seconds: float) -> None:

@@ -29,8 +29,9 @@ from castle.store.members import (
 )
 from castle.store.mentions import link_mentions
 from castle.store.proofs import whole
+from castle.store.purge_guard import Quotes, cut, guard_of, stands
 from castle.store.purge_tables import purged
-from castle.store.purged import STUB, cut, guard_of, keyed, nothing_of, salt_of, stands, stubs_among
+from castle.store.purged import STUB, keyed, nothing_of, salt_of, stubs_among
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
@@ -125,6 +126,7 @@ class Filing:
         self._members: list[Member] = []
         self._seen: dict[bytes, int] = {}
         self._gaps: list[tuple[int, int]] = []
+        self._left_out = Quotes(())
 
     def stage(self, cx: Connection, items: Sequence[NewDrawer], version_by: str) -> None:
         """Put drawers into the ledger, invisible until ``complete``; ``version_by`` is who files them.
@@ -137,7 +139,7 @@ class Filing:
         guard = guard_of(cx) if salt is not None else None
         pieces: list[tuple[NewDrawer, int | None]] = [(item, None) for item in items]
         if guard is not None:
-            pieces = list(cut(items, guard, partial(stands, cx, source)))
+            pieces = self._without_quotes(cut(items, guard, partial(stands, cx, source)))
         contents = [item.content() for item, _ in pieces]
         hashes = [hashlib.sha256(content).digest() for content in contents]
         self._own_rooms = self._own_rooms or any(item.room for item in items)
@@ -167,6 +169,26 @@ class Filing:
             self._members.append(
                 Member(rid, digest, len(content), start, end, chunk.first_line, chunk.last_line)
             )
+
+    def leave_out(self, texts: Iterable[str]) -> None:
+        """Let no context of what is staged quote these texts, which were purged."""
+        self._left_out.add(texts)
+
+    def quotes(self, text: str) -> bool:
+        """Whether a text quotes what was left out."""
+        return text in self._left_out
+
+    def _without_quotes(
+        self, pieces: Iterable[tuple[NewDrawer, int | None]]
+    ) -> list[tuple[NewDrawer, int | None]]:
+        """Return pieces with contexts that do not quote those of them which were purged."""
+        found = list(pieces)
+        self.leave_out(item.chunk.text for item, purge in found if purge is not None)
+        if self._left_out:
+            found = [
+                (replace(item, context=self._left_out.without(item.context)), purge) for item, purge in found
+            ]
+        return found
 
     def retire(self, cx: Connection, rids: Sequence[int]) -> int:
         """Let drawers leave the source with this appended revision; return how many of them it holds."""

@@ -220,6 +220,35 @@ def _novelty_receipts_reveals_use_purges(cx: Connection) -> None:
             FOREIGN KEY(purge) REFERENCES purges (id)
         ) WITHOUT ROWID""",
         "CREATE INDEX IF NOT EXISTS ix_purged_purge ON purged (purge)",
+        """CREATE TABLE IF NOT EXISTS purges (
+            id INTEGER NOT NULL,
+            at BIGINT NOT NULL,
+            actor TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            state TEXT NOT NULL,
+            drawers INTEGER NOT NULL,
+            sources INTEGER NOT NULL,
+            finished_at BIGINT,
+            PRIMARY KEY (id)
+        )""",
+        """CREATE TABLE IF NOT EXISTS purged (
+            drawer INTEGER NOT NULL,
+            purge INTEGER NOT NULL,
+            size BIGINT NOT NULL,
+            tag BLOB,
+            length INTEGER,
+            anchor INTEGER,
+            PRIMARY KEY (drawer),
+            FOREIGN KEY(drawer) REFERENCES drawers (rid),
+            FOREIGN KEY(purge) REFERENCES purges (id)
+        )""",
+        """CREATE TABLE IF NOT EXISTS purge_inputs (
+            purge INTEGER NOT NULL,
+            input BLOB NOT NULL,
+            PRIMARY KEY (purge, input),
+            FOREIGN KEY(purge) REFERENCES purges (id)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX IF NOT EXISTS ix_purged_purge ON purged (purge)",
         "CREATE INDEX IF NOT EXISTS ix_novelty_nearest ON novelty (nearest)",
         "CREATE INDEX IF NOT EXISTS ix_novelty_waiting ON novelty (drawer) WHERE score IS NULL",
         "CREATE INDEX IF NOT EXISTS ix_novelty_score ON novelty (score) WHERE score IS NOT NULL",

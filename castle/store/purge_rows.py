@@ -7,7 +7,7 @@ such as the question in the context of its answer, is rewritten without it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, and_, delete, exists, insert, or_, select, update
 
@@ -20,8 +20,9 @@ from castle.store.ledger import batches
 from castle.store.novelty_tables import novelty
 from castle.store.proofs import Grown, appended, whole
 from castle.store.purge_files import Finder
+from castle.store.purge_guard import Quotes, marks_of
 from castle.store.purge_tables import purge_inputs, purged
-from castle.store.purged import STUB, keyed, marks_of, nothing_of
+from castle.store.purged import STUB, keyed, nothing_of
 from castle.store.schema import drawers, revisions, sources, tombstones, vectors
 from castle.store.sealing import COLUMNS, shown
 from castle.store.session_tables import attachments, blobs, messages, readings, sessions
@@ -30,44 +31,8 @@ from castle.store.tunnel_tables import tunnels
 from castle.store.use_tables import pins, uses
 from castle.text.secrets import DETECTOR_VERSION
 
-RUN = 24
-"""Bytes in a row by which a text quotes another."""
-
-_PARTS = " › "
 _MOST_COMPARED = 500
 """Purged drawers up to which names and labels beyond their sources are compared with their texts."""
-
-
-class Quotes:
-    """Tells whether a short text quotes one of some others."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._runs: set[bytes] = set()
-        self._lines: set[str] = set()
-        for text in texts:
-            self._lines.update(_bare(line) for line in text.splitlines())
-            for form in (text.strip(), " ".join(text.split())):
-                self._runs.update(_runs(form.encode("utf-8", "surrogatepass")))
-        self._lines = {line for line in self._lines if len(line.encode("utf-8", "surrogatepass")) >= RUN // 4}
-
-    def __contains__(self, text: str) -> bool:
-        if _bare(text) in self._lines:
-            return True
-        return not self._runs.isdisjoint(_runs(text.encode("utf-8", "surrogatepass")))
-
-    def without(self, context: str) -> str:
-        """Return a context without the parts that quote."""
-        kept = _PARTS.join(part for part in context.split(_PARTS) if part not in self)
-        return kept if kept not in self else ""
-
-
-def _runs(data: bytes) -> Iterator[bytes]:
-    return (data[at : at + RUN] for at in range(len(data) - RUN + 1))
-
-
-def _bare(line: str) -> str:
-    """Return a line as a path of headings has it."""
-    return " ".join(line.strip().lstrip("#=*-> ").split())
 
 
 def erase(cx: Connection, rids: Sequence[int], purge: int, salt: bytes) -> None:

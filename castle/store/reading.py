@@ -17,6 +17,7 @@ from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, State
 from castle.store.ledger import batches
 from castle.store.projection import ProjectionRow, legal_text
+from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.store.sealing import is_old, sealed_of, shown
 from castle.text.served import mask_secrets, served_text
@@ -254,7 +255,7 @@ def listed(cx: Connection, scope: Scope, limit: int, offset: int) -> tuple[int, 
 
 
 def counts(cx: Connection) -> list[PlaceCount]:
-    """Return the number of drawers by wing and room."""
+    """Return the number of drawers by wing and room; those that were purged are not counted."""
     query = (
         select(drawers.c.wing, drawers.c.room, drawers.c.state, func.count())
         .where(drawers.c.seq.is_not(None))
@@ -263,6 +264,8 @@ def counts(cx: Connection) -> list[PlaceCount]:
     places: dict[tuple[str, str], dict[str, int]] = {}
     for wing, room, state, number in cx.execute(query):
         places.setdefault((wing, room), {})[state] = number
+    for wing, room, number in stubs_by_place(cx):
+        places[wing, room]["forgotten"] -= number
     return [
         PlaceCount(wing, room, by.get("current", 0), by.get("superseded", 0), by.get("forgotten", 0))
         for (wing, room), by in sorted(places.items())

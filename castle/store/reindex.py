@@ -190,7 +190,10 @@ class _Run:
         )
 
     def _advance(self, phase: str, total: int) -> None:
-        """Bring the new table up to the head of the ledger; ``total`` drawers are told of, 0 for none."""
+        """Bring the new table up to the head that the ledger has at the last of the batches.
+
+        ``total`` drawers are told of, 0 for none.
+        """
         mark = self._mark()
         with self._palace.ledger.read() as cx:
             done = total - count_changed(cx, mark.seq) if total else 0
@@ -220,6 +223,8 @@ class _Run:
                     continue
             mark = reached
             done += len(rows)
+            if len(rows) < VECTOR_BATCH:
+                return
 
     def _mark(self) -> Watermark:
         """Return how far the table is; one that is from another time of the ledger is begun again."""
@@ -283,11 +288,14 @@ class _Run:
         mark = self._mark()
         rows = [row for row in rows if row.seq <= mark.seq]
         made = cached_vectors(self._palace, [input_hash(row) for row in rows], self._space.identity)
+        held = self._space.vectors.vectors_of([row.id for row in rows]) if rows else {}
         for row in rows:
-            unit = made.get(input_hash(row))
+            unit, own = made.get(input_hash(row)), held.get(row.id)
+            if unit is None:
+                continue
             scope = Scope(kinds=(row.kind,), source=row.source, history=True)
-            found = [] if unit is None else self._space.vectors.search(unit, scope, 1)
-            if unit is not None and (not found or found[0].score < 1 - _SAME):
+            found = self._space.vectors.search(unit, scope, 1)
+            if own is None or abs(own - unit).max() > _SAME or not found or found[0].score < 1 - _SAME:
                 self._space.vectors.reset()
                 raise PalaceError(
                     f"drawer {row.id} is not found in the new table; nothing was changed, "

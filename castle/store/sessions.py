@@ -17,7 +17,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from castle.store.filing import Filing, NewDrawer, Place, Version, ensure_source, find_source
 from castle.store.ledger import Ledger, batches, to_json
-from castle.store.purged import keyed, salt_of
+from castle.store.purged import STUB, keyed, salt_of
 from castle.store.schema import drawers, membership, sources
 from castle.store.session_tables import attachments, blobs, messages, readings, sessions
 
@@ -115,6 +115,8 @@ def grow(
     fresh, retired, hidden = _unknown(cx, source, items)
     base = known.revision if known is not None else 0
     filing = Filing(ledger, place, base, append=True)
+    left_out = [drawer.chunk.text for item in hidden for drawer in item.drawers]
+    filing.leave_out(left_out)
     new = [
         replace(drawer, message_id=one.drawer_key)
         for one in fresh
@@ -129,7 +131,10 @@ def grow(
     filed = filing.complete(cx, version)
     _record(cx, source, fresh)
     _remember(cx, source, facts, said)
-    return Grown(base == 0, len(fresh), len(items) - len(fresh), filed.new, ended, hidden + len(filed.purged))
+    if hidden or filed.purged:
+        _drop_title(cx, source, filing)
+    gaps = len(hidden) + len(filed.purged)
+    return Grown(base == 0, len(fresh), len(items) - len(fresh), filed.new, ended, gaps)
 
 
 def last_turn(cx: Connection, key: str) -> tuple[str, str]:
@@ -188,6 +193,8 @@ def entitle(cx: Connection, message: str, title: str) -> None:
         for (source,) in cx.execute(select(messages.c.source).where(messages.c.whole == message).distinct())
     ]
     for source in holders:
+        if _withholds(cx, source):
+            continue
         untitled = (sessions.c.source == source) & (sessions.c.title == "")
         if cx.execute(update(sessions).where(untitled).values(title=title)).rowcount:
             cx.execute(update(sources).where(sources.c.id == source).values(title=title))
@@ -245,13 +252,14 @@ class _Filed:
 
 def _unknown(
     cx: Connection, source: int, items: Sequence[NewMessage]
-) -> tuple[list[_Fresh], list[tuple[str, int]], int]:
+) -> tuple[list[_Fresh], list[tuple[str, int]], list[NewMessage]]:
     """Return the messages to record, and the versions in the ledger that one of them goes on from.
 
-    The third is how many of the others are known although something of them was purged.
+    The third are those of the others of which something was purged.
     """
     filed: dict[str, list[_Filed]] = {}
-    salt, hidden = salt_of(cx), 0
+    salt = salt_of(cx)
+    hidden: list[NewMessage] = []
     for batch in batches(list(dict.fromkeys(item.id for item in items))):
         query = select(messages).where(messages.c.source == source, messages.c.id.in_(batch))
         for row in cx.execute(query.order_by(messages.c.version)):
@@ -263,7 +271,8 @@ def _unknown(
         before = filed.setdefault(item.id, [])
         digest = _digest(item)
         if any(known.is_of(digest) for known in before):
-            hidden += salt is not None and all(digest != known.sha256 for known in before)
+            if all(digest != known.sha256 for known in before):
+                hidden.append(item)
             continue
         for known in before:
             if known.continued_by(item.content):
@@ -301,6 +310,22 @@ def _drawers_of(cx: Connection, source: int, retired: Sequence[tuple[str, int]])
         )
         found += [rid for (rid,) in cx.execute(query)]
     return found
+
+
+def _withholds(cx: Connection, source: int) -> bool:
+    """Whether something of a session was purged: a title that comes later may quote it."""
+    if salt_of(cx) is None:
+        return False
+    stub = select(drawers.c.rid).where(drawers.c.source == source, STUB).limit(1)
+    return cx.execute(stub).first() is not None
+
+
+def _drop_title(cx: Connection, source: int, filing: Filing) -> None:
+    """Let go of a title that quotes what was left out."""
+    row = cx.execute(select(sessions.c.title, sessions.c.session).where(sessions.c.source == source)).one()
+    if filing.quotes(row.title):
+        cx.execute(update(sessions).where(sessions.c.source == source).values(title=""))
+        cx.execute(update(sources).where(sources.c.id == source).values(title=row.session))
 
 
 def _record(cx: Connection, source: int, fresh: Sequence[_Fresh]) -> None:
@@ -363,6 +388,8 @@ def _attach(cx: Connection, source: int, message: str, ordinal: int, attachment:
 def _remember(cx: Connection, source: int, facts: SessionFacts, said: Sequence[int]) -> None:
     """Keep what is known about the session, the newest word counting, and its span of time."""
     row = cx.execute(select(sessions).where(sessions.c.source == source)).first()
+    if row is not None and not row.title and _withholds(cx, source):
+        facts = replace(facts, title="")
     values: dict[str, Any] = {
         name: getattr(facts, name)
         for name in ("title", "cwd", "git_branch", "parent")

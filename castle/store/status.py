@@ -12,6 +12,7 @@ from castle.store.catchup import behind
 from castle.store.ledger import FILE_NAME
 from castle.store.palace import TOKEN_CACHE, Palace
 from castle.store.projection import Projection
+from castle.store.purged import unfinished
 from castle.store.reading import PlaceCount, counts
 from castle.store.receipts import Receipt, last_failed
 from castle.store.redetect import left
@@ -35,7 +36,8 @@ class Status:
 
     ``spool_events`` were noted by hooks and are not filed yet. ``old_detector`` counts drawers that were read
     with older rules for secrets: what is shown of them is masked each time, their indexes are not yet.
-    ``failed_save`` is the latest save of a session that failed and that no later one made up for.
+    ``unfinished_purges`` were begun and are to be finished by a repair. ``failed_save`` is the latest save of
+    a session that failed and that no later one made up for.
     """
 
     palace: str
@@ -50,6 +52,7 @@ class Status:
     cache_bytes: int
     spool_events: int
     old_detector: int = 0
+    unfinished_purges: int = 0
     failed_save: Receipt | None = None
 
 
@@ -60,6 +63,7 @@ def status(palace: Palace) -> Status:
         known = select(func.count()).select_from(sources).where(sources.c.revision > 0)
         source_count = cx.execute(known).scalar_one()
         old_detector = left(cx)
+        purges = unfinished(cx)
         failed_save = last_failed(cx)
     return Status(
         palace=str(palace.root),
@@ -77,6 +81,7 @@ def status(palace: Palace) -> Status:
         cache_bytes=_bytes(palace, TOKEN_CACHE),
         spool_events=waiting(palace.root),
         old_detector=old_detector,
+        unfinished_purges=purges,
         failed_save=failed_save,
     )
 

@@ -1,8 +1,8 @@
 """The table of vectors: drawers with their embeddings in LanceDB, searched exactly by cosine.
 
 One table for each embedder, so that vectors of two models never share a space. The watermark is a row of the
-same table and is written by the same commit as the batch it speaks of. Vectors are kept as 16-bit floats, which
-is what the ledger's cache has of them, too; every score is computed from them in 32 bits.
+same table and is written by the same commit as the batch it speaks of. Vectors are kept as 16-bit floats, as
+in the ledger's cache; every score is computed from them in 32 bits.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from castle.errors import ModelError
 from castle.records import HIDDEN_KINDS, Scope
+from castle.store import vector_index
 from castle.store.lance import damaged_deletions, import_lancedb
 from castle.store.native import native_edge
 from castle.store.projection import (
@@ -50,8 +51,6 @@ STALE_VERSIONS = 64
 ROWS_PER_VERSION = 1000
 STALE_BYTES = 64_000_000
 """Bytes of no current use, on top of the size of the table, beyond which they are deleted."""
-INDEXED_ROWS = 50_000
-"""Rows from which scalar indexes pay: below, a scan costs no more."""
 
 _MARK = "#watermark"
 # For each of the two caches that LanceDB keeps; left alone, they may grow to seven gigabytes.
@@ -141,11 +140,15 @@ class Vectors:
             merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             merge.execute(batch)
 
-    def search(self, vector: NDArray[np.float32], scope: Scope, limit: int) -> list[DenseMatch]:
-        """Return the drawers in scope nearest to ``vector`` by cosine, nearest first, exactly.
+    def search(
+        self, vector: NDArray[np.float32], scope: Scope, limit: int, *, exact: bool = False
+    ) -> list[DenseMatch]:
+        """Return the drawers in scope nearest to ``vector`` by cosine, nearest first.
 
-        ``scope.source`` is a source key. ``scope.as_of`` may let through drawers that were away at that time
-        and came back later: the ledger knows. Raises ModelError for a vector of another length.
+        A large scope is answered by the index of vectors, which may miss a few, unless it has to be
+        ``exact``; scores are exact in either case. ``scope.source`` is a source key. ``scope.as_of`` may let
+        through drawers that were away at that time and came back later: the ledger knows. Raises ModelError
+        for a vector of another length.
         """
         if limit <= 0:
             return []
@@ -157,7 +160,12 @@ class Vectors:
 
         def nearest(table: Any) -> pa.Table:
             query = table.search(vector, vector_column_name="vector").distance_type("cosine")
-            query = query.where(where, prefilter=True).bypass_vector_index()
+            query = query.where(where, prefilter=True)
+            # When a drawer was filed and ended is not indexed: counting would cost as much as the search.
+            if exact or scope.as_of is not None or not vector_index.pays(table, where):
+                query = query.bypass_vector_index()
+            else:
+                query = query.nprobes(vector_index.NPROBES).refine_factor(vector_index.REFINE)
             # Leaving _distance out makes the native side warn on stderr at every query.
             return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + _SLACK).to_arrow()
 
@@ -167,6 +175,15 @@ class Vectors:
         rows = zip(found["id"].to_pylist(), scores, found["sha256"].to_pylist(), strict=True)
         matches = [DenseMatch(*row) for row in rows]
         return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+
+    def index(self) -> None:
+        """Make the indexes that a table of this size needs, or make them anew where they are late.
+
+        Takes a few seconds for a million rows, and a minute once that many vectors are to be indexed. The
+        caller holds the projection's lock; nobody who searches waits for it.
+        """
+        with self._edge():
+            vector_index.refresh(self._open())
 
     def vectors_of(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of those ids that it holds, see ``as_stored``."""
@@ -297,14 +314,14 @@ class Vectors:
         )
         if fragments > FRAGMENTS + rows // FULL_FRAGMENT:
             self._join_small(table)
+        # Without it, every batch reads the ids of all rows.
+        vector_index.refresh(table, ("id",))
         stale = self._stale_versions()
         if not stale:
             return
         many = stale > STALE_VERSIONS + rows // ROWS_PER_VERSION
         if many or fragments == 1 or self.disk_bytes() > 2 * size + STALE_BYTES:
             table.optimize(cleanup_older_than=RETENTION)
-        if rows >= INDEXED_ROWS:
-            self._index(table, rows)
 
     def _stale_versions(self) -> int:
         """Return how many versions before the last one are past their retention."""
@@ -334,15 +351,6 @@ class Vectors:
                     rows
                 )
                 return
-
-    def _index(self, table: Any, rows: int) -> None:
-        """Index ids, for merging, and wings, for searching, unless most rows are indexed."""
-        from lancedb.index import Bitmap, BTree
-
-        for column, config in (("id", BTree()), ("wing", Bitmap())):
-            known = table.index_stats(f"{column}_idx")
-            if known is None or known.num_unindexed_rows > rows // 4:
-                table.create_index(column, config=config, replace=True)
 
 
 def table_of(identity: EmbedderIdentity) -> str:

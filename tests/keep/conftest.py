@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import select
 
 from castle import Castle
-from castle.keep.layout import FIRST, LAST, OF_SOURCE
 from castle.keep.jsonl import _rows_of
+from castle.keep.layout import FIRST, LAST, OF_SOURCE
 from castle.store.ledger import Ledger, get_value
 from castle.store.session_tables import messages
 from castle.store.tunnel_values import Spot
@@ -34,7 +34,7 @@ def transcript(turns: int) -> str:
 
 
 def fill(castle: Castle, home: Path) -> None:
-    """File a project in two revisions, a session that grew, notes, a diary, facts, names, tunnels and uses."""
+    """File a project in two revisions, a session that grew, notes, a diary, facts, names, tunnels, uses."""
     project = home / "garden-shop"
     write(project, {**FILES, "keys.md": f"# Keys\n\nThe token is {TOKEN} for the lighthouse.\n"})
     (project / "latin.txt").write_bytes("Caf\xe9 at the h\xe4fen.\n".encode("latin-1"))
@@ -80,7 +80,9 @@ def content(ledger: Ledger) -> dict[str, list[tuple[Any, ...]]]:
         for name in (*FIRST, *OF_SOURCE, *LAST):
             rows = []
             for row in cx.execute(_rows_of(name)):
-                known = {k: v for k, v in row._mapping.items() if k not in ("n_source", "n_rid", "is_stub", "seq")}
+                known = {
+                    k: v for k, v in row._mapping.items() if k not in ("n_source", "n_rid", "is_stub", "seq")
+                }
                 rows.append(tuple(sorted(known.items(), key=lambda item: item[0])))
             found[name] = sorted(rows, key=repr)
         found["meta"] = [(key, get_value(cx, key)) for key in ("salt", "embedder", "name_languages")]

@@ -13,7 +13,7 @@ import pytest
 
 from castle import Castle
 from castle.errors import NotFoundError, PalaceError, PalaceVersionError, UsageError
-from castle.keep import importing
+from castle.keep import importing, merging
 from castle.keep.layout import FIRST, LAST, LEFT_OUT, OF_SOURCE
 from castle.store.schema import tables
 from castle.text.secrets import secret_tag
@@ -29,7 +29,9 @@ def other(tmp_path: Path) -> Path:
     return tmp_path / "other"
 
 
-def test_an_exact_export_brings_everything_into_a_new_palace(rich: Castle, tmp_path: Path, other: Path) -> None:
+def test_an_exact_export_brings_everything_into_a_new_palace(
+    rich: Castle, tmp_path: Path, other: Path
+) -> None:
     made = rich.export(tmp_path / "out", format="jsonl", include_secrets=True)
     assert made.exact
     assert made.masked == 0
@@ -62,7 +64,9 @@ def test_a_masked_export_holds_no_secret_and_is_filed_as_what_it_is(
     assert "«secret:github_token#" in text
     assert rich._palace().salt.hex() not in text
     with rich._palace().ledger.read() as cx:
-        sealed = cx.exec_driver_sql("SELECT hex(sha256) FROM drawers WHERE sealed IS NOT NULL").scalars().all()
+        sealed = (
+            cx.exec_driver_sql("SELECT hex(sha256) FROM drawers WHERE sealed IS NOT NULL").scalars().all()
+        )
     assert len(sealed) == 3
     assert all(base64.b64encode(bytes.fromhex(sha)).decode() not in text for sha in sealed)
     with Castle(other) as copy:
@@ -95,7 +99,9 @@ def test_a_masked_export_is_known_where_it_came_from(rich: Castle, tmp_path: Pat
     assert content(rich._palace().ledger) == before
 
 
-def test_what_went_on_elsewhere_goes_on_here(rich: Castle, tmp_path: Path, own_home: Path, other: Path) -> None:
+def test_what_went_on_elsewhere_goes_on_here(
+    rich: Castle, tmp_path: Path, own_home: Path, other: Path
+) -> None:
     rich.export(tmp_path / "first", format="jsonl", include_secrets=True)
     with Castle(other) as copy:
         copy.import_from(tmp_path / "first")
@@ -144,7 +150,9 @@ def test_another_history_is_told_and_nothing_is_replaced(
     assert states(rich) == {}
 
 
-def test_a_palace_with_a_key_of_its_own_gives_tags_of_its_own(rich: Castle, tmp_path: Path, other: Path) -> None:
+def test_a_palace_with_a_key_of_its_own_gives_tags_of_its_own(
+    rich: Castle, tmp_path: Path, other: Path
+) -> None:
     rich.export(tmp_path / "out", format="jsonl", include_secrets=True)
     with Castle(other, embedder="fake") as copy:
         copy.add("The windmill turns, says Mara Quill.", wing="mills", room="general")
@@ -236,7 +244,7 @@ def test_an_import_that_was_stopped_goes_on(
 ) -> None:
     made = rich.export(tmp_path / "out", format="jsonl", include_secrets=True)
     monkeypatch.setattr(importing, "ROWS_AT_ONCE", 20)
-    original, calls = importing.merge, 0
+    original, calls = merging.merge, 0
 
     def stopped(*arguments: Any) -> Any:
         nonlocal calls

@@ -23,8 +23,8 @@ from castle.store.locks import FileLock
 from castle.store.palace import Palace
 from castle.store.purge import finish, plan, purge
 from castle.store.purge_files import Finder
-from castle.store.purge_rows import Quotes
-from castle.store.purged import Guard, gaps, marks_of, unfinished
+from castle.store.purge_guard import Guard, Quotes, marks_of
+from castle.store.purged import gaps, unfinished
 from castle.store.repair import repair
 from castle.store.schema import drawers, sources
 from castle.store.verify import verify
@@ -89,7 +89,9 @@ def castle(tmp_path: Path) -> Iterator[Castle]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    document = f"# Plans\n\n{paragraphs('before', 3)}\n\n## {HEADING}\n\n{SECRET}.\n\n{paragraphs('after', 6)}\n"
+    document = (
+        f"# Plans\n\n{paragraphs('before', 3)}\n\n## {HEADING}\n\n{SECRET}.\n\n{paragraphs('after', 6)}\n"
+    )
     return write(tmp_path / "project", {"plans.md": document, "other.md": paragraphs("other", 4)})
 
 
@@ -296,7 +298,9 @@ def test_a_source_and_a_wing(castle: Castle, project: Path) -> None:
     done = castle.purge(source="plans.md", reason="all of it, also what it said before")
     assert done.drawers > 3
     assert holding(palace.root, SECRET) == holding(palace.root, paragraphs("rewritten", 3)) == {}
-    assert "Paragraph other 1." in castle.get_source("other.md")[0].text + castle.get_source("other.md")[1].text
+    assert (
+        "Paragraph other 1." in castle.get_source("other.md")[0].text + castle.get_source("other.md")[1].text
+    )
     assert set(states(palace).values()) == {"ok"}
     assert castle.purge(wing="papers", reason="the rest").drawers > 0
     assert holding(palace.root, paragraphs("other", 4)) == {}
@@ -431,7 +435,10 @@ def test_others_at_work_are_waited_for(palace: Palace, monkeypatch: pytest.Monke
     monkeypatch.setattr(purging, "PATIENCE_SECONDS", 0.2)
     file(palace.ledger, [f"{SECRET}\n"])
     (palace.root / "spool").mkdir()
-    for path, what in ((palace.root / "purge.lock", "another purge"), (palace.root / "spool/drain.lock", "hooks")):
+    for path, what in (
+        (palace.root / "purge.lock", "another purge"),
+        (palace.root / "spool/drain.lock", "hooks"),
+    ):
         with FileLock(path) as held:
             assert held
             with pytest.raises(PalaceBusyError, match=what):
@@ -468,9 +475,8 @@ def test_writers_go_on_while_a_purge_is_at_work(castle: Castle, tmp_path: Path) 
         stop.set()
         writer.join()
     assert failures == []
-    while done.unfinished:
+    if done.unfinished:
         castle.finish_purges()
-        break
     assert holding(palace.root, SECRET) == {}
     repair(palace)
     assert set(states(palace).values()) == {"ok"}
@@ -492,10 +498,15 @@ def test_a_palace_that_cannot_be_written_and_a_reason_that_is_none(
 
 def test_the_guard_finds_texts_among_others_and_nothing_else() -> None:
     salt = b"s" * 32
-    texts = [f"{n} {SECRET} {n}" for n in range(30)] + ["日本語の秘密の文章はここにありますがもう誰も読めません"]
+    texts = [f"{n} {SECRET} {n}" for n in range(30)] + [
+        "日本語の秘密の文章はここにありますがもう誰も読めません"
+    ]
     guard = Guard(
         salt,
-        [(m.anchor or 0, m.length or 0, m.tag or b"", n) for n, m in enumerate(marks_of(salt, t) for t in texts)],
+        [
+            (m.anchor or 0, m.length or 0, m.tag or b"", n)
+            for n, m in enumerate(marks_of(salt, t) for t in texts)
+        ],
     )
     body = "lorem ipsum dolor sit amet " * 200
     for number, text in enumerate(texts):

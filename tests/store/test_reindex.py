@@ -45,6 +45,12 @@ def known() -> Iterator[None]:
     second.remove()
 
 
+@pytest.fixture(autouse=True)
+def wanting_none(palace: Palace) -> None:
+    """Nobody asks for an embedder by name, in this process as in others."""
+    palace.want(None)
+
+
 def texts(first: int, count: int) -> list[str]:
     """Return sentences, the same for the same numbers."""
     made = []
@@ -202,7 +208,7 @@ def test_old_vectors_go_in_bounded_steps(
     fill(palace, 30)
     reindex.reindex(palace, other_embedder())
     clock.now += 11 * MINUTE
-    left = []
+    left: list[int] = []
     while palace.ledger.value(spaces.RETIRED) is not None:
         file(palace.ledger, texts(500 + len(left), 1), path=f"{len(left)}.md")
         catch_up_vectors(palace, deadline=time.monotonic() + 0.001)
@@ -359,7 +365,7 @@ def test_a_damaged_table_is_begun_again(palace: Palace) -> None:
 def test_a_table_that_somebody_throws_away_is_begun_again(palace: Palace) -> None:
     fill(palace, 100)
     other = Palace(palace.root)
-    thrown = []
+    thrown: list[int] = []
 
     def before(_: Sequence[str]) -> None:
         if len(thrown) < 2:
@@ -383,6 +389,7 @@ def test_an_older_ledger_that_was_put_back_makes_it_begin_again(palace: Palace, 
         cx.exec_driver_sql("UPDATE meta SET value = 'another' WHERE key = 'epoch'")
     assert reindex.plan(palace, other_embedder()).done == 0
     reindex.reindex(palace, other_embedder())
+    refresh(palace, 60)
     assert {finding.status for finding in verify(palace)} == {"ok"}
 
 
@@ -412,7 +419,7 @@ def test_a_table_with_wrong_vectors_is_not_put_in_force(
     palace: Palace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(palace, 10)
-    right = reindex.vectors_for
+    right = catchup.vectors_for
     monkeypatch.setattr(reindex, "vectors_for", lambda *a, **k: np.roll(right(*a, **k), 1, axis=0))
     with pytest.raises(PalaceError, match="is not found in the new table; nothing was changed"):
         reindex.reindex(palace, other_embedder())
@@ -590,8 +597,8 @@ def test_killed_at_any_point_it_goes_on(palace: Palace, tmp_path: Path, seed: in
 
 def test_while_four_others_write(palace: Palace, tmp_path: Path) -> None:
     fill(palace, 200)
-    worker = start(REINDEX, palace.root, 0.05)
     writers = [start(WRITER, palace.root, number) for number in range(1, 5)]
+    worker = start(REINDEX, palace.root, 0.2)
     searched = 0
     while worker.poll() is None:
         assert len(top(palace)[0]) == 10

@@ -3,8 +3,10 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 import castle.store.vectors as module
 from castle.errors import ModelError
 from castle.records import Scope
+from castle.store import vector_index
 from castle.store.projection import ProjectionRow, ProjectionUnavailable, Watermark
 from castle.store.vectors import Vectors, as_stored, quoted, where_clause
 from tests.store.rows import DIM, IDENTITY, make_row, make_vectors
@@ -249,20 +252,114 @@ def test_small_commits_stay_bounded(vectors: Vectors, monkeypatch: pytest.Monkey
     assert vectors.watermark() == Watermark("e", 620)
 
 
+def indexes(vectors: Vectors) -> dict[str, int]:
+    """Return how many rows each index does not hold."""
+    table = vectors._open()
+    return {i.name: table.index_stats(i.name).num_unindexed_rows for i in table.list_indices()}
+
+
 def test_indexes_change_no_answer(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [make_row(number, wing=f"w{number % 3}") for number in range(60)]
+    rows = [make_row(number, wing=f"w{number % 3}", room=f"r{number % 2}") for number in range(60)]
     apply(vectors, rows, 60)
-    before = found(vectors, 7, Scope(wing="w1"), 60)
-    monkeypatch.setattr(module, "INDEXED_ROWS", 10)
-    monkeypatch.setattr(module, "RETENTION", timedelta(0))
-    monkeypatch.setattr(module, "STALE_VERSIONS", 1000)
-    apply(vectors, [make_row(60, wing="w0")], 61)
-    apply(vectors, [make_row(61, wing="w0")], 62)
-    assert {index.name for index in vectors._open().list_indices()} == {"id_idx", "wing_idx"}
-    assert found(vectors, 7, Scope(wing="w1"), 60) == before
+    vectors.index()
+    assert indexes(vectors) == {}
+    scopes = [Scope(wing="w1"), Scope(wing="w1", room="r1"), Scope(since=30_000), Scope(source="source")]
+    before = [found(vectors, 7, scope, 60) for scope in scopes]
+    monkeypatch.setattr(vector_index, "INDEXED_ROWS", 10)
+    vectors.index()
+    assert indexes(vectors) == {f"{column}_idx": 0 for column in vector_index.COLUMNS if column != "vector"}
+    assert [found(vectors, 7, scope, 60) for scope in scopes] == before
     apply(vectors, [make_row(0, wing="w1"), make_row(1, wing="w2")], 63)
     after = found(vectors, 7, Scope(wing="w1"), 60)
-    assert set(after) == (set(before) | set(ids(0))) - set(ids(1))
+    assert set(after) == (set(before[0]) | set(ids(0))) - set(ids(1))
+
+
+def test_indexes_are_made_anew_when_they_are_late(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "INDEXED_ROWS", 10)
+    apply(vectors, [make_row(number) for number in range(100)], 100)
+    vectors.index()
+    apply(vectors, [make_row(number) for number in range(100, 105)], 105)
+    vectors.index()
+    assert indexes(vectors)["wing_idx"] == 6  # with the watermark
+    apply(vectors, [make_row(number) for number in range(105, 120)], 120)
+    vectors.index()
+    assert set(indexes(vectors).values()) == {0}
+
+
+def test_the_index_of_vectors_finds_what_reading_all_of_them_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "ANN_ROWS", 1000)
+    vectors = Vectors(tmp_path / "drawers.lance", IDENTITY.__class__("test", 128, "wide"))
+    rows = [make_row(number, wing="small" if number % 10 == 0 else "large") for number in range(3000)]
+    random = np.random.default_rng(1)
+    centres = random.standard_normal((30, 128))
+    matrix = centres[random.integers(0, 30, 3020)] + random.standard_normal((3020, 128))
+    vectors.apply(rows, matrix[:3000].astype(np.float32), Watermark("e", 3000))
+    vectors.index()
+    assert indexes(vectors) == {"vector_idx": 0}
+    asked: list[bool] = []
+    pays = vector_index.pays
+
+    def noted(table: Any, where: str) -> bool:
+        asked.append(pays(table, where))
+        return asked[-1]
+
+    monkeypatch.setattr(vector_index, "pays", noted)
+    for scope, large in ((CURRENT, True), (Scope(wing="large"), True), (Scope(wing="small"), False)):
+        shares = []
+        for query in matrix[3000:].astype(np.float32):
+            exact = vectors.search(query, scope, 50, exact=True)
+            near = vectors.search(query, scope, 50)
+            assert asked[-1] is large
+            shares.append(len({m.id for m in exact} & {m.id for m in near}) / 50)
+            scores = {match.id: match.score for match in exact}
+            assert all(abs(scores.get(match.id, match.score) - match.score) < 1e-6 for match in near)
+        assert sum(shares) / len(shares) >= (0.98 if large else 1)
+
+
+def test_vectors_whose_length_no_index_takes_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "ANN_ROWS", 20)
+    vectors = Vectors(tmp_path / "drawers.lance", IDENTITY.__class__("test", 6, "odd"))
+    matrix = np.random.default_rng(1).standard_normal((50, 6)).astype(np.float32)
+    vectors.apply([make_row(number) for number in range(50)], matrix, Watermark("e", 50))
+    vectors.index()
+    assert indexes(vectors) == {}
+    assert [match.id for match in vectors.search(matrix[7], CURRENT, 1)] == ids(7)
+
+
+def test_what_came_after_the_index_is_found(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "ANN_ROWS", 500)
+    apply(vectors, [make_row(number) for number in range(1000)], 1000)
+    vectors.index()
+    moved, gone = make_row(1, "another text"), make_row(2, state="forgotten")
+    vectors.apply([moved, gone, make_row(5000)], make_vectors([6000, 0, 5000]), Watermark("e", 5000))
+    assert indexes(vectors)["vector_idx"] == 4
+    assert found(vectors, 5000, limit=1) == ids(5000)
+    assert found(vectors, 6000, limit=1) == ids(1)
+    assert ids(2)[0] not in found(vectors, 2, limit=50)
+    vectors._open().optimize(cleanup_older_than=module.RETENTION)
+    assert found(vectors, 5000, limit=1) == ids(5000)
+    assert ids(2)[0] not in found(vectors, 2, limit=50)
+
+
+def test_a_table_of_32_bits_is_built_again(vectors: Vectors) -> None:
+    apply(vectors, [make_row(1)], 1)
+    table = vectors._open().to_arrow()
+    column = table.schema.get_field_index("vector")
+    wide = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2 * DIM, np.float32)), DIM)
+    vectors._connect().create_table(
+        vectors.table_name, data=table.set_column(column, "vector", wide), mode="overwrite"
+    )
+    vectors.close()
+    assert vectors.watermark() is None
+    with pytest.raises(ProjectionUnavailable, match="castle repair"):
+        found(vectors, 1)
+    vectors.reset()
+    apply(vectors, [make_row(1)], 1)
+    assert found(vectors, 1) == ids(1)
 
 
 def test_silence(vectors: Vectors, capfd: pytest.CaptureFixture[str]) -> None:
