@@ -9,7 +9,8 @@ where it was.
 
 Cold means a new process, files that are not in the cache of the operating system, and no cached tokens; warm
 is the same questions once more. The limits are a scan of the same vectors in NumPy, in memory, and the
-built-in model alone.
+built-in model alone. ``load`` is that of the machine before and after a step: on a busy one, look at the time
+of the processor, which counts all threads.
 """
 
 from __future__ import annotations
@@ -126,16 +127,16 @@ def search(root: Path, size: int) -> dict[str, Any]:
             "list_drawers": lambda: castle.list_drawers(wing="wing_1", limit=20),
         }
         found["calls"] = {name: _spread([_timed(call) for _ in range(5)]) for name, call in calls.items()}
-        found["first_calls"] = {}
     return {**found, "peak_memory_mb": _peak_memory()}
 
 
 def _ask(castle: Castle, questions: Sequence[str], wing: str | None) -> dict[str, Any]:
-    walls, models, dense, words = [], [], [], []
+    walls, models, dense, words, processors = [], [], [], [], []
     for question in questions:
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         result = castle.search(question, wing=wing, limit=10)
         walls.append(time.perf_counter() - started)
+        processors.append(time.process_time() - used)
         models.append(sum(report.model_seconds for report in result.stages))
         took = {report.name: report.seconds - report.model_seconds for report in result.stages}
         dense.append(took["dense"])
@@ -146,6 +147,7 @@ def _ask(castle: Castle, questions: Sequence[str], wing: str | None) -> dict[str
         "wall": _spread(walls),
         "model": _spread(models),
         "without_model": _spread(rest),
+        "processor": _spread(processors),
         "recall_by_vectors": _spread(dense),
         "recall_by_words": _spread(words),
     }
@@ -305,7 +307,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         _write(options.out, file_real_text(options.work, options.tree))
         return
     if options.step:
-        _write(options.out, STEPS[options.step](options.work / f"palace-{sizes[0]}", sizes[0]))
+        before = os.getloadavg()[0]
+        measured = STEPS[options.step](options.work / f"palace-{sizes[0]}", sizes[0])
+        measured["load"] = [round(before, 1), round(os.getloadavg()[0], 1)]
+        _write(options.out, measured)
         return
     found = {
         "about": {

@@ -91,7 +91,7 @@ def test_repair_status_says_how_it_stands_and_exits_with_it(run: Run, project: P
     (line,) = [line for line in json.loads(ill.out) if line["status"] == "failed"]
     assert line["check"] == "words"
     assert "castle repair" in line["detail"]
-    assert "built again: words" in run("--palace", str(palace), "repair").out
+    assert "brought up to date: words" in run("--palace", str(palace), "repair").out
     assert "nothing was wrong" in run("--palace", str(palace), "repair").out
     assert run("--palace", str(palace), "repair-status").code == 0
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ import pytest
 from castle import Castle
 from castle.keep import standing
 from castle.records import Finding
+from castle.store.ledger import Ledger
 from castle.store.locks import FileLock
 from castle.store.schema import tables
+from tests.store.filer import file
 
 
 def found(castle: Castle) -> dict[str, Finding]:
@@ -39,11 +43,10 @@ def test_every_table_is_looked_at() -> None:
 
 
 def scramble(root: Path) -> None:
-    for file in (root / "lexicon").iterdir():
-        if file.suffix == ".store":
-            data = bytearray(file.read_bytes())
-            data[random.Random(1).randrange(len(data) // 2)] ^= 0xFF
-            file.write_bytes(data)
+    for store in (root / "lexicon").glob("*.store"):
+        data = bytearray(store.read_bytes())
+        data[random.Random(1).randrange(len(data) // 2)] ^= 0xFF
+        store.write_bytes(data)
 
 
 def remove(root: Path, name: str) -> None:
@@ -75,9 +78,6 @@ def test_a_damaged_index_fails_and_a_repair_mends_it(
 
 def test_what_is_late_fails_and_is_counted(rich: Castle) -> None:
     rich.catch_up()
-    from castle.store.ledger import Ledger
-    from tests.store.filer import file
-
     file(Ledger(rich.root), ["late\n", "later\n"], path="late.md")
     assert failing(rich) == {"words", "vectors"}
     assert found(rich)["words"].detail.startswith("2 changes are not in it yet")
@@ -86,15 +86,9 @@ def test_what_is_late_fails_and_is_counted(rich: Castle) -> None:
 
 def test_rows_that_point_at_nothing_fail(rich: Castle) -> None:
     rich.catch_up()
-    with rich._palace().ledger.write() as cx:
-        cx.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
-        cx.exec_driver_sql("PRAGMA ignore_check_constraints=ON")
-    import sqlite3
-
-    cx2 = sqlite3.connect(rich.root / "castle.db")
-    cx2.execute("UPDATE evidence SET drawer = 999999 WHERE drawer IS NOT NULL")
-    cx2.commit()
-    cx2.close()
+    with closing(sqlite3.connect(rich.root / "castle.db")) as cx:
+        cx.execute("UPDATE evidence SET drawer = 999999 WHERE drawer IS NOT NULL")
+        cx.commit()
     line = found(rich)["graph"]
     assert line.status == "failed"
     assert "1 point at what is not there, first evidence row" in line.detail

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
+from sqlalchemy import Connection, event
+
+import castle.store.vectors as module
+from castle import Castle
+from castle.records import Scope
 from castle.store.palace import Palace
+from castle.store.reading import counts, list_sources, listed
+from castle.store.status import status
 
 WORDS = "harbour ship crane rope tide anchor gull storm quay lamp keeper ferry net salt chart".split()
+RETENTION = 1.0
 
 
 @dataclass(frozen=True)
@@ -25,20 +40,123 @@ class Size:
 
 
 def size_of(root: Path) -> Size:
-    with Palace(root, embedder="fake").__class__(root, embedder="fake").ledger.read():
-        pass
     palace = Palace(root, embedder="fake")
-    vectors = palace.vectors
-    stats = vectors._open().stats()
-    meta = json.loads((root / "lexicon" / "meta.json").read_bytes())
-    size = Size(
-        rows=stats["num_rows"],
-        versions=files(vectors, "_versions/*.manifest"),
-        fragments=stats["fragment_stats"]["num_fragments"],
-        files=files(vectors, "**/*.*"),
-        bytes=vectors.disk_bytes(),
-        live_bytes=stats["total_bytes"],
-        segments=len(meta["segments"]),
-    )
-    palace.close()
-    return size
+    try:
+        vectors = palace.vectors
+        stats = vectors._open().stats()
+        return Size(
+            rows=stats["num_rows"],
+            versions=sum(1 for _ in vectors.directory.glob("_versions/*.manifest")),
+            fragments=stats["fragment_stats"]["num_fragments"],
+            files=sum(1 for file in vectors.directory.rglob("*") if file.is_file()),
+            bytes=vectors.disk_bytes(),
+            live_bytes=stats["total_bytes"],
+            segments=len(json.loads((root / "lexicon" / "meta.json").read_bytes())["segments"]),
+        )
+    finally:
+        palace.close()
+
+
+def settle(write: Callable[[], object]) -> None:
+    """Let everything be past its retention, and write once more."""
+    time.sleep(RETENTION + 0.1)
+    write()
+
+
+def assert_bounded(size: Size) -> None:
+    """Hold the bounds that ``Vectors`` states, with one write that came after the last look at them."""
+    assert size.versions <= module.STALE_VERSIONS + size.rows // module.ROWS_PER_VERSION + 2
+    assert size.fragments <= module.FRAGMENTS + size.rows // module.FULL_FRAGMENT + 1
+    assert size.bytes <= 2 * size.live_bytes + module.STALE_BYTES
+    assert size.files <= 4 * (size.versions + size.fragments)
+    # Tantivy joins eight segments of a size at a time.
+    assert size.segments <= 8 * (1 + len(f"{size.rows:o}"))
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep versions for a second, so that their bounds come into force within a test."""
+    monkeypatch.setattr(module, "RETENTION", timedelta(seconds=RETENTION))
+
+
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set bounds that a short test meets."""
+    monkeypatch.setattr(module, "FRAGMENTS", 12)
+    monkeypatch.setattr(module, "STALE_VERSIONS", 16)
+    monkeypatch.setattr(module, "STALE_BYTES", 1_000_000)
+
+
+def write_one_by_one(root: Path, count: int) -> None:
+    with Castle(root, embedder="fake") as castle:
+
+        def write(number: int) -> None:
+            castle.add(f"note {number} of the {WORDS[number % 15]}", wing="w", room="r")
+
+        write(0)
+        castle.search("harbour", mode="fast")
+        for number in range(1, count - 1):
+            write(number)
+        settle(lambda: write(count - 1))
+        assert castle.status().drawers == count
+        assert all(not part.behind for part in castle.status().projections)
+        for number in (0, count // 2, count - 1):
+            text = f"note {number} of the {WORDS[number % 15]}"
+            assert text in [hit.text for hit in castle.search(text, mode="fast", limit=20).hits]
+    assert_bounded(size_of(root))
+
+
+@pytest.mark.usefixtures("hasty", "strict")
+def test_single_writes_stay_bounded(tmp_path: Path) -> None:
+    write_one_by_one(tmp_path / "palace", 60)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("hasty")
+def test_two_thousand_single_writes_stay_bounded(tmp_path: Path) -> None:
+    write_one_by_one(tmp_path / "palace", 2000)
+
+
+def mine_again_and_again(tmp_path: Path, files: int, runs: int) -> None:
+    """Change a tenth of a tree's files before each run, and take one away or put one in."""
+    chance = random.Random(1)
+    tree, root = tmp_path / "tree", tmp_path / "palace"
+    tree.mkdir()
+
+    def change(name: str) -> None:
+        lines = [" ".join(chance.choices(WORDS, k=12)) for _ in range(chance.randint(4, 40))]
+        (tree / name).write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+
+    names = [f"note{number}.md" for number in range(files)]
+    for name in names:
+        change(name)
+    with Castle(root, embedder="fake") as castle:
+        for run in range(runs):
+            for name in chance.sample(names, max(1, files // 10)):
+                change(name)
+            change(f"new{run}.md")
+            (tree / f"new{run - 3}.md").unlink(missing_ok=True)
+            castle.mine(tree)
+            if run % 5 == 0:
+                castle.sync(tree, apply=True)
+
+        def last() -> None:
+            change("last.md")
+            castle.mine(tree)
+
+        settle(last)
+        assert {finding.status for finding in castle.verify()} == {"ok"}
+    assert_bounded(size_of(root))
+
+
+@pytest.mark.usefixtures("hasty", "strict")
+def test_mining_a_changed_tree_again_stays_bounded(tmp_path: Path) -> None:
+    mine_again_and_again(tmp_path, 12, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("hasty")
+def test_mining_a_changed_tree_fifty_times_stays_bounded(tmp_path: Path) -> None:
+    mine_again_and_again(tmp_path, 100, 50)
