@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
 from typing import overload
 
 from castle.clock import parse_iso
 from castle.errors import UsageError
+from castle.records import KINDS, ROLES
 from castle.store.projection import legal_text
 
 MAX_LIMIT = 10_000
@@ -33,6 +35,17 @@ def check_query(query: str, limit: int) -> None:
         raise UsageError(f"the query has {len(query)} characters, {MAX_QUERY} are the most")
     if not 1 <= limit <= MAX_LIMIT:
         raise UsageError(f"limit {limit} is not between 1 and {MAX_LIMIT}")
+
+
+def check_kinds(kinds: Sequence[str], role: str | None = None) -> tuple[str, ...]:
+    """Return the kinds of drawers that were asked for; raises UsageError for one that there is not."""
+    given = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    for kind in given:
+        if kind not in KINDS:
+            raise UsageError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    if role is not None and role not in ROLES:
+        raise UsageError(f"role {role!r} is none of {', '.join(ROLES)}")
+    return given
 
 
 def one_of(*given: str | None) -> None:

@@ -16,6 +16,12 @@ Severity = Literal["ok", "failed", "not checked"]
 HIDDEN_KINDS = ("tool", "thinking", "injected", "subagent")
 """Kinds that a search leaves out unless they are asked for."""
 
+KINDS = ("file", "note", "diary", "message", *HIDDEN_KINDS)
+"""What a drawer can be: a piece of a file, a note, a diary entry, or a part of a conversation."""
+
+ROLES = ("user", "assistant", "system", "tool")
+"""Who can have said a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class SealedSpan:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.errors import UsageError
+from castle.records import KINDS
 
 if TYPE_CHECKING:
     from castle.service import Castle
@@ -28,7 +29,8 @@ Wing = Annotated[str | None, typer.Option("--wing", help="Only this wing.")]
 Room = Annotated[str | None, typer.Option("--room", help="Only this room.")]
 Source = Annotated[str | None, typer.Option("--source", help="Only this source: a path or the end of one.")]
 Kind = Annotated[
-    list[str] | None, typer.Option("--kind", help="Only these kinds of drawers (repeat it for several).")
+    list[str] | None,
+    typer.Option("--kind", help=f"Only this kind of drawers (repeat it for several): {', '.join(KINDS)}."),
 ]
 History = Annotated[bool, typer.Option("--history", help="Superseded drawers too.")]
 AsOf = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from castle.arguments import MAX_QUERY, check_query, legal, moment
+from castle.arguments import MAX_QUERY, check_kinds, check_query, legal, moment
 from castle.errors import UsageError
 from castle.records import Scope, SearchResult
 from castle.service.base import Base
@@ -108,7 +108,7 @@ class Searching(Base):
             role=legal(role),
             since=moment("since", since),
             until=moment("until", until, end_of_day=True),
-            kinds=(kinds,) if isinstance(kinds, str) else tuple(kinds),
+            kinds=check_kinds(kinds, role),
             history=history,
             as_of=moment("as_of", as_of, end_of_day=True),
         )

@@ -67,5 +67,5 @@ def damaged_deletions(table: Path) -> list[str]:
         except FileNotFoundError:
             continue
         except (pa.ArrowException, OSError, MemoryError):
-            damaged.append(file.name)
+            damaged.append(f"{file.parent.name}/{file.name}")
     return sorted(damaged)

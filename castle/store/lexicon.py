@@ -27,7 +27,8 @@ from castle.store.projection import (
     disk_bytes,
     legal_text,
 )
-from castle.store.segments import Seen, abandoned_deletions, damaged_files
+from castle.store.segments import Seen, abandoned_deletions, damaged_files, live_files
+from castle.store.sums import Sums
 from castle.text.stems import marked_stems, stems_anywhere
 from castle.text.words import phrases, words
 
@@ -40,6 +41,7 @@ MAX_PHRASES = 16
 TITLE_WEIGHT = 0.4
 PHRASE_WEIGHT = 2.0
 
+_META = "meta.json"
 _HEAP_BYTES = 64_000_000
 _ANALYZER = "castle"
 # Counts up whenever other terms are put in: an index made otherwise lacks the mark and is made again.
@@ -128,6 +130,7 @@ class Lexicon:
             writer.commit()
             # Merging is what keeps the number of segments small; leaving earlier would abandon it.
             writer.wait_merging_threads()
+            self._sums().note()
             self._index = index
 
     def search(self, text: str, scope: Scope, limit: int, *, quoted: bool = False) -> LexicalMatches:
@@ -193,6 +196,22 @@ class Lexicon:
                 present.update(str(searcher.doc(address).get_first("id")) for _, address in hits)
         return present
 
+    def _sums(self) -> Sums:
+        return Sums(self.path or Path("memory"), changing=(_META,))
+
+    def _check(self, directory: Path) -> None:
+        """Raise ProjectionUnavailable for files that have changed since they were written.
+
+        The list of segments is another after each commit. A writer that was killed before it could note that
+        has added files which nobody has noted either.
+        """
+        sums = Sums(directory, changing=(_META,))
+        damaged = sums.damaged()
+        if damaged == [_META] and not live_files(directory) <= sums.names():
+            return
+        if damaged:
+            raise ProjectionUnavailable(f"{directory / damaged[0]} is damaged: run castle repair")
+
     def damaged_files(self) -> list[str]:
         """Return the names of files that are not as they were written; whole ones are not read again."""
         if self.path is None or not (self.path / "meta.json").exists():
@@ -255,6 +274,7 @@ class Lexicon:
     def _opened(self, directory: Path) -> tantivy.Index:
         import tantivy
 
+        self._check(directory)
         index = tantivy.Index(_schema(), path=str(directory), reuse=True)
         index.config_reader("manual")
         # Analyzers are not stored in the directory: each opening registers its own.

@@ -43,6 +43,22 @@ def damaged_files(directory: Path, seen: Seen) -> list[str]:
     return damaged
 
 
+def live_files(directory: Path) -> set[str]:
+    """Return the names of the files that the last commit consists of, as far as they can be told."""
+    try:
+        meta = json.loads((directory / "meta.json").read_bytes())
+        segments = {segment["segment_id"].replace("-", ""): segment for segment in meta["segments"]}
+        live = {file.name for file in directory.iterdir() if file.name.partition(".")[0] in segments}
+        deletions = {
+            f"{name}.{segment['deletes']['opstamp']}.del"
+            for name, segment in segments.items()
+            if segment.get("deletes")
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+    return {name for name in live if not name.endswith(".del")} | deletions
+
+
 def abandoned_deletions(directory: Path) -> list[Path]:
     """Return the lists of deletions, ``SEGMENT.OPSTAMP.del``, that no commit names.
 

@@ -74,8 +74,9 @@ class Sums:
         for place, _, names in os.walk(self._directory):
             for name in names:
                 path = Path(place) / name
-                if not name.startswith(".") and name not in self._passed_over:
-                    yield path.relative_to(self._directory).as_posix(), path
+                relative = path.relative_to(self._directory).as_posix()
+                if not name.startswith(".") and relative not in self._passed_over:
+                    yield relative, path
 
     def _known(self) -> dict[str, _Noted]:
         known: dict[str, _Noted] = {}

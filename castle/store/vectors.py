@@ -30,6 +30,7 @@ from castle.store.projection import (
     disk_bytes,
     legal_text,
 )
+from castle.store.sums import Sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +54,8 @@ STALE_BYTES = 64_000_000
 """Bytes of no current use, on top of the size of the table, beyond which they are deleted."""
 
 _MARK = "#watermark"
+# Rewritten at each commit, and of no consequence when it is wrong.
+_HINT = "_versions/latest_version_hint.json"
 # For each of the two caches that LanceDB keeps; left alone, they may grow to seven gigabytes.
 _CACHE_BYTES = 64_000_000
 _NEVER = 2**62
@@ -91,6 +94,7 @@ class Vectors:
         self.dim = identity.dim
         self.table_name = table or table_of(identity)
         self._table: Any = None
+        self._sums = Sums(self.directory, passed_over=(_HINT,))
         self._known: tuple[tuple[int, int, int], Watermark | None] | None = None
 
     @property
@@ -135,10 +139,12 @@ class Vectors:
                 if self.directory.exists() and any(self.directory.glob("_versions/*")):
                     raise
                 self._table = self._connect().create_table(self.table_name, data=batch)
+                self._sums.note()
                 return
             self._tidy(table)
             merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             merge.execute(batch)
+            self._sums.note()
 
     def search(
         self, vector: NDArray[np.float32], scope: Scope, limit: int, *, exact: bool = False
@@ -184,6 +190,7 @@ class Vectors:
         """
         with self._edge():
             vector_index.refresh(self._open())
+            self._sums.note()
 
     def vectors_of(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors of those ids that it holds, see ``as_stored``."""
@@ -194,6 +201,10 @@ class Vectors:
             part = self._read(partial(_rows, where=where, columns=["id", "vector"]))
             found.update(zip(part["id"].to_pylist(), self._units(part), strict=True))
         return found
+
+    def damaged_files(self) -> list[str]:
+        """Return the names of files that are not as they were written; reads all of them."""
+        return self._sums.damaged(thorough=True) if self.directory.exists() else []
 
     def count(self) -> int:
         """Return the number of drawers it holds."""
@@ -238,9 +249,11 @@ class Vectors:
             )
         if self._table is None:
             with self._edge():
-                if damaged := damaged_deletions(self.directory):
-                    place = self.directory / "_deletions" / damaged[0]
-                    raise ProjectionUnavailable(f"{place} is damaged: run castle repair")
+                # LanceDB compares no checksums, and ends the process over some files that are damaged.
+                if damaged := [*self._sums.damaged(), *damaged_deletions(self.directory)]:
+                    raise ProjectionUnavailable(
+                        f"{self.directory / damaged[0]} is damaged: run castle repair"
+                    )
                 table = self._connect().open_table(self.table_name)
                 if not str(table.schema.field("vector").type).startswith("fixed_size_list<item: halffloat"):
                     raise ProjectionUnavailable(

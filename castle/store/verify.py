@@ -225,7 +225,7 @@ def _vectors(palace: Palace, tell: Progress) -> tuple[int, list[str]]:
     _must_be_current(palace, space.vectors)
     if palace.ledger.head() == 0:
         return 0, []
-    problems: list[str] = []
+    problems = [f"{name} is damaged" for name in space.vectors.damaged_files()]
     checked = 0
     for rows in every_row(palace):
         wanted = {row.id: input_hash(row) for row in rows if row.state != "forgotten"}

@@ -95,3 +95,12 @@ def test_why_a_drawer_is_not_there(ask: Ask) -> None:
 def test_a_time_that_is_none_is_one_line(ask: Ask) -> None:
     _, err = ask("search", "graphql", "--now", "yesterday", code=2)
     assert "now 'yesterday' is no ISO date or time" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "known"), [("--kind", "foo", "file, note, diary"), ("--role", "bot", "user, assistant")]
+)
+def test_a_kind_or_role_that_there_is_not_is_refused(run: Run, option: str, value: str, known: str) -> None:
+    done = run("search", "oars", option, value)
+    assert done.code == 2
+    assert f"{option.lstrip('-')} '{value}' is none of {known}" in done.err

@@ -60,11 +60,30 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "paraphrase-ml-MiniLM-L12-v2",
         ),
         ("sentence-transformers/all-MiniLM-L6-v2", 384, "all-MiniLM-L6-v2"),
+        ("BAAI/bge-small-en-v1.5", 384, "bge-small-en-v1.5"),
+        ("intfloat/multilingual-e5-base", 768, "multilingual-e5-base"),
+        ("intfloat/e5-large-v2", 1024, "e5-large-v2"),
     ],
 )
 def test_known_models_are_described_without_files(name: str, dim: int, identity: str) -> None:
     assert describe_embedder(name) == EmbedderIdentity(name, dim, identity)
     assert describe_embedder(name.partition("/")[2]) == EmbedderIdentity(name, dim, identity)
+
+
+def test_known_models_have_the_prompts_that_they_were_trained_with() -> None:
+    for name, model in hub.KNOWN.items():
+        prompts = (model.query_prompt, model.document_prompt)
+        if "-instruct" in name:
+            assert prompts[0].startswith("Instruct: Given a web search query")
+            assert prompts[0].endswith("\nQuery: ")
+            assert prompts[1] == ""
+        elif "e5-" in name:
+            assert prompts == ("query: ", "passage: ")
+        elif "bge-" in name and "-en-" in name:
+            assert prompts == ("Represent this sentence for searching relevant passages: ", "")
+        else:
+            assert prompts == ("", "")
+        assert hub.prompts_of(name) == hub.prompts_of(f"{name.partition('/')[2]}:latest") == prompts
 
 
 @pytest.mark.parametrize("name", ["BAAI/bge-m3", "bge-m3"])
