@@ -303,12 +303,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     sizes = [int(size) for size in options.sizes.split(",")]
     synthetic.register()
-    if options.step == "real":
-        _write(options.out, file_real_text(options.work, options.tree))
-        return
     if options.step:
         before = os.getloadavg()[0]
-        measured = STEPS[options.step](options.work / f"palace-{sizes[0]}", sizes[0])
+        if options.step == "real":
+            measured = file_real_text(options.work, options.tree)
+        else:
+            measured = STEPS[options.step](options.work / f"palace-{sizes[0]}", sizes[0])
         measured["load"] = [round(before, 1), round(os.getloadavg()[0], 1)]
         _write(options.out, measured)
         return

@@ -62,6 +62,17 @@ def set_(
         note(f"note: this version does not read {key} yet ({found.pending})")
 
 
+@app.command()
+def unset(key: str) -> None:
+    """Take a key out of the user's castle.yaml; the rest of the file stays as it is."""
+    path, was_there = config.unset_user(key)
+    if was_there:
+        compile_hooks(config.load(env={}, home=path.parent))
+    note(f"{key} is no longer set in {path}" if was_there else f"{key} is not set in {path}")
+    row = _row(config.load(), config.find_key(key))
+    note(f"in force is {_text(row['value'])} ({row['origin']})")
+
+
 def _settings(context: typer.Context) -> config.Settings:
     """Load the settings with the flags given before the subcommand."""
     return config.load({"palace_path": context.find_root().params.get("palace")})

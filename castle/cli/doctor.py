@@ -36,7 +36,8 @@ def doctor(
     """Show what works and what does not, each line with the command that helps.
 
     Goes by counts and small trials; `castle verify` proves every row. Exit code 1 when a guarantee is not in
-    force. What is not in use is said and does not count.
+    force. What is not in use is said and does not count. Where the output is no terminal, each line reads
+    `check: result detail -> what helps`.
     """
     service, trouble = _service(context)
     with service:
@@ -63,10 +64,18 @@ def _service(context: typer.Context) -> tuple[Castle, str]:
 
 
 def _say(found: Examination) -> None:
-    rows = [(line.check, line.status, line.detail, line.help) for line in found.lines]
-    say_table(("check", "result", "detail", "what helps"), rows)
+    if sys.stdout.isatty():
+        rows = [(line.check, line.status, line.detail, line.help) for line in found.lines]
+        say_table(("check", "result", "detail", "what helps"), rows)
+    else:
+        for line in found.lines:
+            say(f"{line.check}: {line.status} {line.detail}" + (f" -> {line.help}" if line.help else ""))
     failed = sum(line.status == "failed" for line in found.lines)
-    note(f"not in force: {failed}; see the last column" if failed else "everything that is in use works")
+    note(
+        f"not in force: {failed}; what helps stands behind each"
+        if failed
+        else "everything that is in use works"
+    )
 
 
 def reveal(
@@ -84,8 +93,9 @@ def reveal(
         found = service.find_sealed(id)
         kinds = ", ".join(found.kinds)
         note(f"drawer {found.id} holds {len(found.sealed)} sealed: {kinds}")
-        note(f"type the first {_CONFIRM} characters of its id to go on: ")
-        if sys.stdin.readline().strip() != found.id[:_CONFIRM]:
+        note(f"type at least the first {_CONFIRM} characters of its id to go on: ")
+        typed = sys.stdin.readline().strip().lower()
+        if len(typed) < _CONFIRM or not found.id.startswith(typed):
             raise RefusedError("that is not the beginning of the id: nothing was revealed")
         service.note_reveal(found)
     say(found.text)

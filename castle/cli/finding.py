@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from castle.cli.common import MOST, AsJson, AsOf, History, Kind, Room, Source, Wing, castle
-from castle.cli.output import PARTIAL, counted, note, say, say_json, say_table, write
+from castle.cli.output import PARTIAL, counted, note, say, say_json, say_table, shortened, write
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from castle.records import Hit
     from castle.store.receipts import Receipt
     from castle.store.status import Status
+
+_PLACE = 48
+"""Characters of a source's path that a list shows, of its end; --json has all of it."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -152,7 +156,8 @@ def list_(
         return
     if sources:
         rows = [
-            (s.wing, s.room, s.path, s.revision, _source_state(s.gone, s.forgotten)) for s in page.sources
+            (s.wing, s.room, shortened(s.path, _PLACE), s.revision, _source_state(s.gone, s.forgotten))
+            for s in page.sources
         ]
         say_table(("wing", "room", "source", "revision", "state"), rows)
     else:
@@ -210,7 +215,8 @@ def _say_found(found: Found) -> None:
 
 def _row(found: Found) -> Sequence[object]:
     first = " ".join(found.text.split())
-    return (found.id, found.wing, found.room, where(found), first[:60] + ("…" if len(first) > 60 else ""))
+    place = shortened(where(found), _PLACE)
+    return (found.id, found.wing, found.room, place, first[:60] + ("…" if len(first) > 60 else ""))
 
 
 def _source_state(gone: bool, forgotten: bool) -> str:
@@ -224,28 +230,38 @@ def save_failed(receipt: Receipt) -> str:
 
 
 def _say_status(found: Status) -> None:
+    from castle.mine.drainer import at_work
+
     say(f"palace {found.palace}")
     if found.failed_save is not None:
-        say(f"{save_failed(found.failed_save)}; `castle receipts --failed` lists such saves")
+        helps = "`castle receipts --failed` lists such saves, --dismiss settles one"
+        say(f"{save_failed(found.failed_save)}; {helps}")
     say(
         f"{counted(found.drawers, 'drawer')} from {counted(found.sources, 'source')}"
         f" ({found.superseded:,} superseded, {found.forgotten:,} forgotten), embedder {found.embedder}"
     )
     size = found.ledger_bytes + found.cache_bytes + sum(p.bytes for p in found.projections)
     say(f"{size / 1e6:,.1f} MB on disk")
+    drainer = at_work(Path(found.palace))
+    works = f"a drainer is at work (process {drainer})" if drainer is not None else ""
     for projection in found.projections:
         if projection.trouble:
             say(f"{projection.name}: {projection.trouble}")
         elif projection.behind:
             late = counted(projection.behind, "drawer")
-            say(f"{projection.name}: {late} behind; `castle repair` catches up")
+            helps = (
+                f"{works}; should it stay so, `castle repair` helps"
+                if works
+                else "`castle repair` catches up"
+            )
+            say(f"{projection.name}: {late} behind; {helps}")
     if found.old_detector:
         old = counted(found.old_detector, "drawer")
         say(f"secrets: {old} read with older rules, not in the indexes yet; `castle repair` reads them again")
     if found.unfinished_purges:
         say(f"purges that are not finished: {found.unfinished_purges:,}; `castle repair` finishes them")
     if found.spool_events:
-        say(f"waiting hook events: {found.spool_events:,}; `castle sweep` files what they name")
+        say(f"waiting hook events: {found.spool_events:,}; {works or '`castle sweep` files what they name'}")
     if found.places:
         say()
         rows = [(p.wing, p.room, p.current, p.superseded, p.forgotten) for p in found.places]

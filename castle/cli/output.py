@@ -20,7 +20,7 @@ _PIPE_WIDTH = 2000
 _NARROWEST = 8
 _ACTS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _LAYOUT = "\n\t"
-_WHOLE = ("id", "session")
+_WHOLE = ("id", "session", "saved")
 """Columns that are never cut into lines: what stands in them is copied into the next command."""
 
 
@@ -45,6 +45,11 @@ def _escape(found: re.Match[str], keep: str) -> str:
 def counted(count: int, noun: str) -> str:
     """Write a number with the noun it counts: 1 drawer, 2,000 drawers."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the end of a text that is longer than ``most`` characters: of a path, it tells more."""
+    return text if len(text) <= most else f"…{text[len(text) - most + 1 :]}"
 
 
 def say(text: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -43,6 +44,8 @@ InfoWeight = Annotated[
 ]
 
 
+_NAMED = 20
+"""Wings or rooms that a hint names at most."""
 _ALWAYS = ("opening", "catch-up", "question", "recency")
 
 
@@ -97,7 +100,7 @@ def search(
             info_weight=info_weight,
             cursor=cursor,
         )
-        hint = "" if result.hits else _unknown_place(service.places(), wing, room)
+        hint = "" if result.hits else unknown_place(service.places(), wing, room)
     if as_json:
         say_json(result)
     else:
@@ -188,12 +191,14 @@ def _say_end(result: SearchResult, explain: bool) -> None:
 
 
 def stages_line(result: SearchResult, explain: bool = False) -> str:
-    """Return one line that says what ran, in what time, and what did not and why."""
+    """Return one line that says what ran and what did not; explaining, in what time, and why not."""
     ran = [r for r in result.stages if r.status == "ran"]
     if explain:
         took = ", ms: " + " · ".join(f"{r.name} {1000 * r.seconds:.0f}" for r in ran)
     else:
         took = f": {', '.join(r.name for r in ran if r.name not in _ALWAYS)}"
+        missing = ", ".join(r.name for r in result.stages if r.status != "ran")
+        return f"mode {result.mode}{took}{f'; without {missing}' if missing else ''}"
     skipped: dict[str, list[str]] = {}
     for report in result.stages:
         if report.status != "ran":
@@ -255,12 +260,23 @@ def _say_why(found: Why) -> None:
     _say_end(found.result, explain=True)
 
 
-def _unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | None) -> str:
-    """Say that a wing or room that was asked for is not there, and which are."""
+def unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | None = None) -> str:
+    """Say that a wing or room that was asked for is not there, and which are, or which have near names."""
     wings = sorted({place.wing for place in places})
     if wing is not None and wing not in wings:
-        return f"there is no wing {wing}; there are: {', '.join(wings)}"
+        return f"there is no wing {wing}{_there_are(wing, wings)}"
     rooms = sorted({place.room for place in places if wing in (None, place.wing)})
     if room is not None and room not in rooms:
-        return f"there is no room {room}; there are: {', '.join(rooms)}"
+        return f"there is no room {room}{_there_are(room, rooms)}"
     return ""
+
+
+def _there_are(asked: str, names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    if len(names) <= _NAMED:
+        return f"; there are: {', '.join(names)}"
+    near = get_close_matches(asked, names, _NAMED, 0.5)
+    if near:
+        return f"; near it are: {', '.join(near)}"
+    return f"; there are: {', '.join(names[:_NAMED])} and {len(names) - _NAMED:,} more (`castle status`)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import AsJson
-from castle.cli.output import note, say, say_json, say_table
+from castle.cli.output import PARTIAL, note, say, say_json, say_table
 from castle.clients.table import CLIENTS, Client, Places, places
 from castle.clients.table import client as client_named
 from castle.errors import UsageError
@@ -27,6 +27,7 @@ _DONE = {
     "removed": "taken out of",
     "absent": "not in",
     "left": "left in",
+    "kept": "kept in",
 }
 _NAMES = {"mcp": "MCP server", "hooks": "hooks"}
 
@@ -106,7 +107,7 @@ def connect(
     from castle.clients import hooks
     from castle.clients.program import program
 
-    known = client_named(agent)
+    known = client_named(agent, with_file=True)
     if no_hooks and no_mcp:
         raise UsageError("with --no-hooks and --no-mcp there is nothing to connect")
     if no_mcp and known.hooks_file is None:
@@ -132,17 +133,34 @@ def connect(
     _is_there(context)
 
 
-def disconnect(agent: Agent, as_json: AsJson = False) -> None:
+def disconnect(
+    agent: Annotated[str, typer.Argument(help="claude, codex, cursor, vscode, gemini-cli or generic.")],
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            "--path",
+            help="Take the server out of this file, as `share --write --path` wrote it.",
+            metavar="FILE",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take the entry out with what you have added to it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Take Castle's MCP server and hooks out of an agent's files, and nothing else.
 
-    Files that Castle made are deleted; in the others every byte that is not Castle's stays. The palace stays
-    as it is.
+    A file is deleted only when Castle made it; in the others every byte that is not Castle's stays. An entry
+    to which you have added keys of your own is kept, and named, with exit code 3, unless --force is given:
+    then the file from before stays as FILE.castle-backup. The palace stays as it is.
     """
     from castle.clients import connect as connecting
 
     known = client_named(agent)
-    changes = connecting.disconnect(known, places())
+    file = path.expanduser().absolute() if path is not None else None
+    changes = connecting.disconnect(known, places(), path=file, force=force)
     _report(known, changes, as_json)
+    return PARTIAL if any(change.outcome == "kept" for change in changes) else 0
 
 
 def _list(where: Places, as_json: bool) -> None:
@@ -222,7 +240,7 @@ def _report(known: Client, changes: list[Change], as_json: bool) -> None:
     for change in changes:
         remark = f" ({change.note})" if change.note else ""
         say(f"{_NAMES[change.what]}: {_DONE[change.outcome]} {change.path}{remark}")
-        if change.backup is not None and change.outcome in ("added", "replaced"):
+        if change.backup is not None and change.outcome in ("added", "replaced", "removed"):
             note(f"the file from before is kept as {change.backup}")
 
 

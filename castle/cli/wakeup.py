@@ -9,6 +9,7 @@ import typer
 from castle.cli.common import MOST, AsJson, Room, Wing, castle
 from castle.cli.finding import second, where
 from castle.cli.output import PARTIAL, note, say, say_json, say_table
+from castle.cli.searching import unknown_place
 
 if TYPE_CHECKING:
     from castle.service.wakeup import Pinning
@@ -34,13 +35,14 @@ def wake_up(context: typer.Context, wing: Wing = None, as_json: AsJson = False) 
     """
     with castle(context) as service:
         found = service.wake_up(wing)
+        hint = "" if found.drawers else unknown_place(service.places(), wing)
     if as_json:
         say_json(found)
     else:
         say(f"Wake-up, {'all wings' if found.wing is None else f'wing {found.wing}'}: {found.tokens} tokens")
         say(RULE)
         say(found.text)
-    for reason in found.degraded:
+    for reason in (hint, *found.degraded) if hint else found.degraded:
         note(reason)
     return PARTIAL if found.degraded else 0
 
@@ -56,6 +58,9 @@ def recall(
     """Print what a wing or a room holds, the newest first, with the beginning of each drawer."""
     with castle(context) as service:
         page = service.recall(wing=wing, room=room, limit=limit, offset=offset)
+        hint = "" if page.total else unknown_place(service.places(), wing, room)
+    if hint:
+        note(hint)
     if as_json:
         say_json(page)
         return

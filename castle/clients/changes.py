@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from castle.clients.files import UserFile, forget_backup, remove, write
+from castle.clients.files import UserFile, forget_backup, forget_mark, remove, write
 
-Outcome = Literal["added", "replaced", "unchanged", "removed", "absent", "left"]
+Outcome = Literal["added", "replaced", "unchanged", "removed", "absent", "left", "kept"]
+"""``left`` is an entry of somebody else's, ``kept`` one of Castle's that its user has added to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def writing(file: UserFile, text: str, what: str, outcome: Outcome, *, own: bool
 
     The copy beside the file is that from before the first entry, so it is not made again for a later one.
     """
-    keep = file.data is not None and not (own and file.before is not None)
+    keep = file.data is not None and not (own and (file.made or file.before is not None))
     backup = file.backup if keep or file.before is not None else None
     return Step(Change(what, file.path, outcome, backup, note), lambda: write(file, text, keep=keep))
 
@@ -55,27 +56,34 @@ def blank(text: str) -> bool:
     return "".join(text.split()) in ("", "{}")
 
 
-def remainder(file: UserFile, text: str, before: str | None) -> str | None:
-    """Return what a file is to hold without entries, None when it was made for them and is to go.
-
-    ``before`` is the copy of the file without entries. No copy means that there was no file.
-    """
+def remainder(file: UserFile, text: str) -> str | None:
+    """Return what a file is to hold without entries, None when Castle made it for them and it is to go."""
     if not blank(text):
         return text
     if file.before is not None and not file.before.strip():
         return file.before
-    was_there = before is not None and (before == file.before or not blank(before))
-    return text if was_there else None
+    return None if file.made else text
 
 
-def restoring(file: UserFile, text: str | None, what: str, *, below: Path | None, note: str = "") -> Step:
-    """Return the step that writes a text without entries, None to delete a file that was not there before."""
+def restoring(
+    file: UserFile, text: str | None, what: str, *, below: Path | None, forced: bool = False
+) -> Step:
+    """Return the step that writes a text without entries, None to delete a file that Castle made.
+
+    The copy from before goes when the file is the same again. ``forced``: something of the user's goes with
+    the entry, so the file as it is now is kept as the copy.
+    """
+    same = text is not None and text == file.before
+    stays = forced or (text is not None and file.before is not None and not same)
+    note = "Castle had made this file, and nothing else was in it: it is deleted" if text is None else ""
 
     def apply() -> None:
         if text is None:
-            remove(file, below=below)
-        else:
-            write(file, text, keep=False)
+            remove(file, below=below, keep=forced)
+            return
+        write(file, text, keep=forced)
+        forget_mark(file)
+        if not stays:
             forget_backup(file)
 
-    return Step(Change(what, file.path, "removed", None, note), apply)
+    return Step(Change(what, file.path, "removed", file.backup if stays else None, note), apply)

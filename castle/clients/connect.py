@@ -64,14 +64,22 @@ def connect(
     return [step.done() for step in steps]
 
 
-def disconnect(client: Client, where: Places) -> list[Change]:
-    """Take out of the client's files what is Castle's, and nothing else.
+def disconnect(
+    client: Client, where: Places, *, path: Path | None = None, force: bool = False
+) -> list[Change]:
+    """Take out of the client's files what is Castle's, and nothing else; of a ``path``, only of that file.
 
-    A file that was not there before goes with it. Raises ConfigError for a file that does not parse, before
-    anything is changed.
+    A file that Castle made goes with it. An entry that its user has added to is kept unless ``force``. Raises
+    ConfigError for a file that does not parse, before anything is changed.
     """
-    steps = [servers.removing(client, read(_file(client, where)), below=_root(client, where))]
-    if client.hooks_file is not None:
+    if path is None and client.file is None:
+        raise UsageError(
+            f"{client.name} has no file of its own: `castle disconnect {client.name} --path FILE`"
+        )
+    file = read(path if path is not None else _file(client, where))
+    below = _root(client, where) if path is None else None
+    steps = [servers.removing(client, file, below=below, force=force)]
+    if client.hooks_file is not None and path is None:
         file = read(client.hooks_file(where))
         steps.append(hooks.removing(file, below=_root(client, where)))
     return [step.done() for step in steps]
@@ -80,7 +88,7 @@ def disconnect(client: Client, where: Places) -> list[Change]:
 def _file(client: Client, where: Places) -> Path:
     if client.file is None:
         raise UsageError(
-            f"{client.name} has no file of its own: `castle share --with {client.name} --path FILE`"
+            f"{client.name} has no file of its own: `castle share --with {client.name} --write --path FILE`"
         )
     return client.file(where)
 
@@ -160,7 +168,7 @@ def _codex_notes(client: Client, where: Places, connected: bool) -> list[str]:
     untrusted = _untrusted(client, where, config)
     if untrusted:
         which = "hooks" if len(untrusted) == len(EVENTS["codex"]) else f"hooks of {', '.join(untrusted)}"
-        notes.append(f"{which} are not trusted in Codex yet: open /hooks there")
+        notes.append(f"{which} are not trusted in Codex yet: type /hooks in Codex")
     return notes
 
 
@@ -186,4 +194,5 @@ def _snake(event: str) -> str:
 def after(client: Client, changes: list[Change]) -> list[str]:
     """Return what the user has to do after a change, one sentence each."""
     made = any(change.outcome in ("added", "replaced") for change in changes)
-    return [f"restart {client.title} to have it read its settings again"] if made else []
+    name = client.title if client.file is not None else "the program that reads this file"
+    return [f"restart {name} to have it read its settings again"] if made else []

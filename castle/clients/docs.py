@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from castle.clients.events import EVENTS, HookEvent
-from castle.clients.files import BACKUP
+from castle.clients.files import BACKUP, MADE
 from castle.clients.servers import Server, snippet
 from castle.clients.table import CLIENTS
 
@@ -80,13 +80,17 @@ _FILES = f"""\
 - An entry is inserted into the text of a file. Everything else stays byte for byte: comments, order,
   indentation, line ends, a byte order mark, permissions; a link stays a link. The new text takes the place of
   the old one at once, and not when another program has changed the file meanwhile.
-- `FILE{BACKUP}` is the file as it was before the first entry. `castle disconnect` deletes it again.
+- `FILE{BACKUP}` is the file as it was before the first entry. `castle disconnect` deletes it again when the
+  file is the same as before; else it stays, and a note says so. `FILE{MADE}` marks a file that was not there.
 - A file that does not parse is not touched: exit code 2 with line and column. Comments and trailing commas
   are allowed where the client reads such files (VS Code, Gemini CLI).
 - The same entry again changes nothing. Another entry named `castle` is kept unless `--replace` is given;
   `castle connect` brings an older one of Castle's own up to date.
 - `castle disconnect` takes out the entry that calls `castle-mcp` and the hooks that call `castle-hook`. What
-  you changed meanwhile stays. Files that Castle made are deleted.
+  you changed meanwhile stays. A file is deleted only when Castle made it and nothing else is in it.
+- An entry of Castle's that holds more than Castle writes (`env`, a time limit, a table below it) is kept and
+  named, exit code 3; `--force` takes it out, and the file as it was is kept as `FILE{BACKUP}`.
+- `castle disconnect CLIENT --path FILE` undoes `castle share --with CLIENT --write --path FILE`.
 - `castle-mcp` is called by its path where the client would not find it by its name; a note says so, and why.
   `castle --palace PATH share` names a palace in the entry, otherwise the user's own settings decide.
 - Codex runs a hook only after it was reviewed in `/hooks`, and again after it has changed. What it remembers

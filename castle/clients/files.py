@@ -13,6 +13,9 @@ from castle.errors import ConfigError, RefusedError
 BACKUP = ".castle-backup"
 """What is added to a file's name for the copy of it from before Castle's first entry."""
 
+MADE = ".castle-made"
+"""What is added to a file's name for the mark that says that Castle made it; without the mark it stays."""
+
 _BOM = b"\xef\xbb\xbf"
 _MODE = 0o600
 
@@ -30,6 +33,16 @@ class UserFile:
     def backup(self) -> Path:
         """Where its copy stands, beside the name that the user knows it by."""
         return self.path.with_name(self.path.name + BACKUP)
+
+    @property
+    def mark(self) -> Path:
+        """Where the mark stands that says that Castle made the file."""
+        return self.path.with_name(self.path.name + MADE)
+
+    @property
+    def made(self) -> bool:
+        """Whether Castle made the file: only then it may be deleted."""
+        return self.mark.is_file()
 
     @property
     def before(self) -> str | None:
@@ -66,7 +79,8 @@ def _text(data: bytes, path: Path) -> str:
 def write(file: UserFile, text: str, *, keep: bool) -> None:
     """Put a text in the place of the file, durably and at once; with ``keep`` what it replaces is kept.
 
-    A link stays a link, and permissions and a byte order mark stay. Raises RefusedError when the file has
+    A file that was not there gets the mark that Castle made it. A link stays a link, and permissions and a
+    byte order mark stay. Raises RefusedError when the file has
     changed since it was read, ConfigError when it cannot be written.
     """
     try:
@@ -84,19 +98,29 @@ def write(file: UserFile, text: str, *, keep: bool) -> None:
         raise ConfigError(f"{target.parent}: cannot be made: {error.strerror}") from error
     with exclusive(target.parent):
         _unchanged(file)
-        if keep and file.data is not None:
+        if file.data is None:
+            _put(file.mark, b"", _MODE)
+        elif keep:
             _put(file.backup, file.data, file.mode)
+            forget_mark(file)
         _put(target, data, file.mode)
 
 
-def remove(file: UserFile, *, below: Path | None) -> None:
-    """Delete a file that Castle made, its copy, and the directories below a given one that are empty then."""
+def remove(file: UserFile, *, below: Path | None, keep: bool = False) -> None:
+    """Delete a file that Castle made, its copy, and the directories below a given one that are empty then.
+
+    With ``keep`` the file as it is stays as its copy.
+    """
     target = Path(os.path.realpath(file.path))
     try:
         with exclusive(target.parent):
             _unchanged(file)
+            if keep and file.data is not None:
+                _put(file.backup, file.data, file.mode)
+            else:
+                forget_backup(file)
             target.unlink()
-            forget_backup(file)
+            forget_mark(file)
     except OSError as error:
         raise ConfigError(f"{target}: cannot be removed: {error.strerror}") from error
     for directory in file.path.parents:
@@ -108,6 +132,11 @@ def remove(file: UserFile, *, below: Path | None) -> None:
 def forget_backup(file: UserFile) -> None:
     """Delete the copy of a file that holds nothing of Castle's any more."""
     file.backup.unlink(missing_ok=True)
+
+
+def forget_mark(file: UserFile) -> None:
+    """Delete the mark of a file that is its user's from now on."""
+    file.mark.unlink(missing_ok=True)
 
 
 def _unchanged(file: UserFile) -> None:

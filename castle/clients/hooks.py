@@ -74,8 +74,7 @@ def removing(file: UserFile, *, below: Path | None) -> Step:
         return Step(Change("hooks", file.path, "absent"))
     before = _stripped(file)
     left = merge.confirmed(opened, _without_all(opened, before), _is_group).text
-    text = remainder(file, left, None if before is None else before.text)
-    return restoring(file, text, "hooks", below=below)
+    return restoring(file, remainder(file, left), "hooks", below=below)
 
 
 def installed(file: UserFile) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from castle.errors import RefusedError, UsageError
 
 SERVER = "castle"
 PROGRAM = "castle-mcp"
+_WRITTEN = frozenset({"command", "args"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,12 @@ def adding(
     return writing(file, _with(client, file, entry, there), "mcp", outcome, own=own)
 
 
-def removing(client: Client, file: UserFile, *, below: Path | None) -> Step:
-    """Return the step that takes the entry out; one that is not Castle's is left, and said to be."""
+def removing(client: Client, file: UserFile, *, below: Path | None, force: bool = False) -> Step:
+    """Return the step that takes the entry out; one that is not Castle's is left, and said to be.
+
+    One that its user has added to is kept, because without it what was added would be lost or of no use;
+    with ``force`` it goes, and a copy of the file stays.
+    """
     there = present(client, file)
     if there is None:
         return Step(Change("mcp", file.path, "absent"))
@@ -82,9 +87,19 @@ def removing(client: Client, file: UserFile, *, below: Path | None) -> Step:
         return Step(
             Change("mcp", file.path, "left", None, f"its {SERVER} calls {_line(there)}, not {PROGRAM}")
         )
+    added = _added(client, there)
+    if added and not force:
+        held = f"it also holds what Castle did not write: {', '.join(added)}; --force takes it out with them"
+        return Step(Change("mcp", file.path, "kept", None, held))
     before = _stripped(client, file.before, file)
-    text = remainder(file, _without(client, file.text, file, before), before)
-    return restoring(file, text, "mcp", below=below)
+    text = remainder(file, _without(client, file.text, file, before))
+    return restoring(file, text, "mcp", below=below, forced=bool(added))
+
+
+def _added(client: Client, entry: Mapping[str, Any]) -> list[str]:
+    """Return the keys of an entry that only its user can have put there; an empty value says nothing."""
+    known = _WRITTEN | ({"type"} if client.typed else set())
+    return sorted(key for key, value in entry.items() if key not in known and value not in ({}, [], "", None))
 
 
 def present(client: Client, file: UserFile) -> Mapping[str, Any] | None:

@@ -165,9 +165,13 @@ CLIENTS = (
 )
 
 
-def client(name: str) -> Client:
-    """Return the client of a name; raises UsageError with the names there are."""
+def client(name: str, *, with_file: bool = False) -> Client:
+    """Return the client of a name; raises UsageError with the names there are.
+
+    ``with_file``: only those with a file of their own are named then.
+    """
     for known in CLIENTS:
         if name in (known.name, *known.aliases):
             return known
-    raise UsageError(f"client {name!r} is none of {', '.join(known.name for known in CLIENTS)}")
+    names = [known.name for known in CLIENTS if known.file is not None or not with_file]
+    raise UsageError(f"client {name!r} is none of {', '.join(names)}")

@@ -6,7 +6,7 @@ and ``write_project`` deal with a project's file. Nothing heavy is imported befo
 
 from __future__ import annotations
 
-from castle.config.edit import set_user
+from castle.config.edit import set_user, unset_user
 from castle.config.load import FILE_NAME, hints, load
 from castle.config.project import ProjectConfig, Room, check_name, load_project, write_project
 from castle.config.settings import Hooks, Key, Settings, find_key, keys
@@ -25,5 +25,6 @@ __all__ = [
     "load",
     "load_project",
     "set_user",
+    "unset_user",
     "write_project",
 ]

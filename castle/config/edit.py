@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from castle.config.yamlfile import Document
 
+LEAST_TOKEN = 16
+"""Characters of a token that a server beyond this machine accepts."""
+
 _BOM = "\ufeff"
 
 
@@ -50,6 +53,92 @@ def set_user(
     return around.file
 
 
+def unset_user(
+    key: str, *, env: Mapping[str, str] = os.environ, home: Path | None = None
+) -> tuple[Path, bool]:
+    """Take a key out of the user's file; return the file, and whether the key was in it.
+
+    The rest of the file stays; a comment on the line of the key goes with it. Raises ConfigError for a wrong
+    key or file, RefusedError when the file is written in a way that it cannot be taken out of safely.
+    """
+    from castle.config.yamlfile import parse
+
+    around = surroundings(env, home)
+    found = find_key(key)
+    if not around.home.is_dir():
+        return around.file, False
+    with exclusive(around.home):
+        target = Path(os.path.realpath(around.file))
+        text = _read(target)
+        document = parse(text, around.file)
+        path = found.name.split(".")
+        if not _holds(document.data, path):
+            return around.file, False
+        mark = _BOM if text.startswith(_BOM) else ""
+        edited = _cut(text.removeprefix(_BOM), document.root, path)
+        wanted = _without(document.data, path)
+        if edited is None or not _says(edited, wanted, around):
+            raise RefusedError(f"{around.file} is laid out so that {found.name} cannot be taken out safely")
+        list(user_values(around, mark + edited))
+        replace(target, (mark + edited).encode("utf-8"), 0o600)
+    return around.file, True
+
+
+def _holds(data: Mapping[str, object], path: list[str]) -> bool:
+    inner: object = data
+    for name in path:
+        if not isinstance(inner, Mapping) or name not in inner:
+            return False
+        inner = inner[name]
+    return True
+
+
+def _without(data: Mapping[str, object], path: list[str]) -> dict[str, object]:
+    """Return the data without the key at a path, and without a group that held nothing else."""
+    head, *rest = path
+    others = {name: value for name, value in data.items() if name != head}
+    group = data[head]
+    left = _without(group, rest) if rest and isinstance(group, Mapping) else {}
+    return {name: left if name == head else data[name] for name in data if name in others or left}
+
+
+def _says(text: str, wanted: Mapping[str, object], around: Surroundings) -> bool:
+    from castle.config.yamlfile import parse
+
+    try:
+        return parse(text, around.file).data == wanted
+    except ConfigError:
+        return False
+
+
+def _cut(body: str, node: Any, path: list[str]) -> str | None:
+    """Take a key out of the text; None when the layout is not one that is understood."""
+    pair = _find(node, path[0])
+    if pair is None:
+        return None
+    name, value = pair
+    if len(path) > 1 and len(value.value) > 1:
+        return _cut(body, value, path[1:])
+    if node.flow_style:
+        left = [one for one in node.value if one is not pair]
+        shown = ", ".join(body[one[0].start_mark.index : one[1].end_mark.index] for one in left)
+        return f"{body[: node.start_mark.index]}{{{shown}}}{body[node.end_mark.index :]}"
+    start = name.start_mark.index - name.start_mark.column
+    if body[start : name.start_mark.index].strip():
+        return None
+    end = _end(value)
+    line = body.find("\n", end - 1) if end else -1
+    return body[:start] + (body[line + 1 :] if line >= 0 else "")
+
+
+def _end(node: Any) -> int:
+    """Return where a value ends: a block ends with the last thing in it, not before the next key."""
+    if getattr(node, "flow_style", None) is False and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    return int(node.end_mark.index)
+
+
 def _read(target: Path) -> str:
     from castle.config.yamlfile import read_text
 
@@ -59,6 +148,8 @@ def _read(target: Path) -> str:
 def _for_file(key: Key, value: object, around: Surroundings) -> object:
     """Check a value and bring it into the form in which it is written."""
     typed = from_text(key, value) if isinstance(value, str) else value
+    if key.name == "serve_token" and isinstance(typed, str) and len(typed) < LEAST_TOKEN:
+        raise ConfigError(f"argument: {key.name}: a token of at least {LEAST_TOKEN} characters is needed")
     checked = check(key, typed, "argument", Path.cwd(), around.user_home)
     if isinstance(checked, Path) and str(typed).startswith("~/"):
         checked = str(typed)

@@ -15,12 +15,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from castle.doctor.context import Context
-from castle.doctor.line import Result, bad, good, unused
+from castle.doctor.line import Result, bad, good, unknown, unused
 
 HOOK_SECONDS = 0.3
 """The longest that a hook may keep a person waiting."""
 _ENDS_SECONDS = 10
+SERVER_SECONDS = 2.0
+"""How long the doctor waits for a server that answers hooks."""
 _PLUGIN = "the plugin"
+_TRUST = "not trusted in Codex yet"
+RECALL_SECONDS = 0.08
+"""How long a hook waits for what is recalled."""
+_ASKED = 3
 
 
 def clients(context: Context) -> Result:
@@ -40,7 +46,11 @@ def clients(context: Context) -> Result:
     if gone:
         return bad(f"hooks call what is not there: {', '.join(gone)}", "castle connect AGENT")
     if wrong:
-        return bad("; ".join(wrong), "castle connect AGENT, or what the line says")
+        trust = all(_TRUST in line for line in wrong)
+        help = (
+            "type /hooks in Codex and trust them" if trust else "castle connect AGENT, or what the line says"
+        )
+        return bad("; ".join(wrong), help)
     return good("; ".join(told))
 
 
@@ -89,6 +99,32 @@ def _run_hook(command: Sequence[str], home: Path) -> tuple[float, str]:
             return 0.0, " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
     spooled = sum(file.stat().st_size for file in palace.glob("spool/*.jsonl"))
     return best, "" if spooled else "it noted nothing"
+
+
+def recall(context: Context) -> Result:
+    """A server answers the recall of hooks in the time that they wait for it, where recall is switched on."""
+    from castle.local import ask, socket_path
+
+    request = {"v": 1, "prompt": "castle doctor", "cwd": str(context.home), "max_tokens": 1}
+    best = None
+    for _ in range(_ASKED):
+        started = time.monotonic()
+        if ask(str(context.root), request, SERVER_SECONDS) is None:
+            break
+        taken = time.monotonic() - started
+        best = taken if best is None else min(best, taken)
+    answers = "no server answers" if best is None else f"a server answers after {best * 1000:.0f} ms"
+    if not context.settings.hooks.recall:
+        return unused(f"hooks.recall is off; {answers}", "castle config set hooks.recall true")
+    if best is None:
+        place = socket_path(str(context.root))
+        return unknown(
+            f"hooks.recall is on; {answers} at {place}", "castle serve, or a session with castle-mcp"
+        )
+    if best > RECALL_SECONDS:
+        late = f"hooks.recall is on; {answers}, and a hook waits {RECALL_SECONDS * 1000:.0f} ms"
+        return bad(late, "try again when this machine is idle")
+    return good(f"hooks.recall is on; {answers}")
 
 
 def server(context: Context) -> Result:

@@ -43,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     Check("hook", agents.hook, 3 * SECONDS),
     Check("saves", palace.receipts),
     Check("spool", palace.spool),
+    Check("recall", agents.recall),
     Check("MCP server", agents.server),
     Check("versions", parts.versions),
 )

@@ -120,6 +120,7 @@ def vectors(context: Context) -> Result:
 
 def _projection(palace: Palace, projection: Projection, catch_up: Callable[..., None]) -> Result:
     """Look how far a projection has come; what came last is brought in as a search would do it."""
+    from castle.mine.drainer import at_work
     from castle.store.catchup import behind
 
     late = behind(palace, projection)
@@ -129,7 +130,12 @@ def _projection(palace: Palace, projection: Projection, catch_up: Callable[..., 
             catch_up(palace, deadline=time.monotonic() + CATCH_UP_SECONDS)
         late = behind(palace, projection)
     if late:
-        return bad(f"{'behind' if whole else 'missing or damaged'}: {late:,} changes are not in it", _REPAIR)
+        what = f"{'behind' if whole else 'missing or damaged'}: {late:,} changes are not in it"
+        if whole and (drainer := at_work(palace.root)) is not None:
+            return unknown(
+                f"{what}; a drainer is at work (process {drainer})", "castle doctor, a moment later"
+            )
+        return bad(what, _REPAIR)
     return good(f"up to date, {_megabytes(projection.disk_bytes())}")
 
 
@@ -158,24 +164,32 @@ def secrets(context: Context) -> Result:
 
 def receipts(context: Context) -> Result:
     """The last save of every session went well."""
+    from castle.clients.connect import installed
     from castle.store.receipts import last_failed, list_receipts
 
     with context.palace().ledger.read() as cx:
         failure = last_failed(cx)
         page = list_receipts(cx, 1, 0, None, False)
     if failure is not None:
-        return bad(
-            f"{page.failing:,} not saved; the last, {to_iso(failure.at)[:16]}: {failure.detail}",
-            "castle sweep; castle receipts --failed",
-        )
+        what = f"{page.failing:,} not saved; the last, {to_iso(failure.at)[:16]}: {failure.detail}"
+        if Path(failure.transcript).exists():
+            return bad(what, "castle sweep; castle receipts --failed")
+        return bad(f"{what} ({failure.transcript})", f"castle receipts --dismiss {failure.id}, if it is gone")
     if not page.receipts:
-        return unused("no session was saved by a hook yet", "castle connect AGENT")
+        connected = any(one.hooks for one in installed(context.home))
+        help = (
+            "begin a session of the agent: it is saved from then on" if connected else "castle connect AGENT"
+        )
+        return unused("no session was saved by a hook yet", help)
     last = page.receipts[0]
-    return good(f"the last save, {to_iso(last.at)[:16]}: {last.stored:,} of {last.expected:,} messages")
+    withheld = f", {last.withheld:,} withheld (private)" if last.withheld else ""
+    told = f"{last.stored:,} of {last.entries:,} entries stored{withheld}"
+    return good(f"the last save, {to_iso(last.at)[:16]}: {told}")
 
 
 def spool(context: Context) -> Result:
     """What hooks have noted is filed within the hour."""
+    from castle.mine.drainer import at_work
     from castle.store.spool import FOLDER, read, waiting
 
     if not (context.root / FOLDER).is_dir():
@@ -185,6 +199,9 @@ def spool(context: Context) -> Result:
     count = waiting(context.root)
     if not count:
         return good("nothing waits")
+    drainer = at_work(context.root)
+    if drainer is not None:
+        return good(f"{count:,} events wait; a drainer is at work on them (process {drainer})")
     age = context.clock() - min((event.at for event in events), default=context.clock())
     if age > LONG_WAIT:
         return bad(f"{count:,} events wait, the first for {age // LONG_WAIT:,} hours", "castle sweep")

@@ -30,6 +30,9 @@ RECALL_TOKENS = 300
 LATE = 86_400_000_000
 """How long, in microseconds, events may wait until it is worth a warning."""
 
+MISSING = "missing"
+"""What the drainer says of a transcript that is not there; nobody but the user can settle that."""
+
 _EVENTS = {"session-start": "SessionStart", "user-prompt-submit": "UserPromptSubmit"}
 _MAX_CONTEXT = 9_000
 _MAX_WARNING = 300
@@ -65,12 +68,21 @@ def _warning(root: str, trouble: str, waited: int | None) -> str:
         what = f"this session cannot be noted: {trouble}"
     elif last:
         what = f"the last save failed ({_day(last.get('at'))}): {last.get('detail') or 'no reason is known'}"
+        if last.get("detail") == MISSING:
+            command = f"`castle receipts --dismiss {_named(last.get('session'))}`"
+            what += f"; {command} if the transcript is gone for good ({last.get('transcript')})"
     elif waited is not None and time.time_ns() // 1000 - waited > LATE:
         what = f"nothing has been filed since {_day(waited)}: `castle sweep` does it"
     else:
         return ""
     line = " ".join(f"Cognitive Castle: {what}".split())
     return line if len(line) <= _MAX_WARNING else f"{line[:_MAX_WARNING]}…"
+
+
+def _named(session: object) -> str:
+    """Return a session's id for a command line, or the word for one where it is no plain id."""
+    plain = isinstance(session, str) and session.isascii() and session.replace("-", "").isalnum()
+    return str(session) if plain and str(session)[0] != "-" else "ID"
 
 
 def _day(at: object) -> str:

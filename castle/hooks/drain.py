@@ -75,6 +75,8 @@ def serve(root: Path, lock: int | None = None) -> None:
             with Castle(root) as castle:
                 _Work(castle).run()
         finally:
+            with suppress(OSError):  # who reads it must not take a later process for this one
+                os.ftruncate(held, 0)
             os.close(held)
         lock = None
         # An event noted between the last look and the release has found the lock taken.

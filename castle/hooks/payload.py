@@ -96,7 +96,7 @@ def event(hook: str, harness: str, given: Mapping[str, object]) -> dict[str, obj
     early = hook in EARLY and given.get("transcript_path") is None
     found = _base(hook, harness, given)
     found["transcript"] = "" if early else _transcript(given.get("transcript_path"))
-    found["cwd"] = text(given.get("cwd"), MAX_PATH)
+    found["cwd"] = place(given.get("cwd"))
     for name in _DETAILS:
         value = given.get(name)
         if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_DETAIL):
@@ -157,9 +157,23 @@ def _transcript(value: object) -> str:
     path = os.path.expanduser(value)  # noqa: PTH111  (pathlib costs a hook several milliseconds)
     parts = path.replace("\\", "/").split("/")
     legal = os.path.isabs(path) and path.endswith(_SUFFIXES) and ".." not in parts  # noqa: PTH117
-    if not legal or "\0" in path or len(path) > MAX_PATH:
+    if not legal or not _names(path) or len(path) > MAX_PATH:
         raise Unusable(f"transcript_path {path[:200]!r} is no absolute path of a .jsonl or .json file")
     return path
+
+
+def place(value: object) -> str:
+    """Return the path of a directory, "" for anything else."""
+    path = text(value, MAX_PATH)
+    return path if _names(path) else ""
+
+
+def _names(path: str) -> bool:
+    """Whether a file can have this path: JSON can write surrogates that stand for no byte."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def text(value: object, limit: int) -> str:

@@ -98,9 +98,10 @@ class Access:
     def _unwelcome(self, scope: Message) -> Refusal | None:
         """Say why somebody who has the right names may not have what they ask for, if so."""
         if self._token is not None and not self._has_token(scope):
-            return Refusal(
-                401, "a bearer token is needed: Authorization: Bearer ...", [(b"www-authenticate", b"Bearer")]
-            )
+            given = any(name == b"authorization" for name, _ in scope["headers"])
+            wrong = "the bearer token is wrong: it is serve_token of the settings of who runs this server"
+            said = wrong if given else "a bearer token is needed: Authorization: Bearer ..."
+            return Refusal(401, said, [(b"www-authenticate", b"Bearer")])
         if scope["path"] != self._path:
             return Refusal(404, f"there is nothing at that path; the protocol is at {self._path}")
         if scope["method"] != "POST":

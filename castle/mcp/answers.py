@@ -83,7 +83,7 @@ class SearchAnswer(Answer):
     ranked: int = 0
     next_cursor: str = ""
     confident: Annotated[bool, Field(description="false: no hit is likely to answer the query")] = True
-    skipped: list[str] = []
+    skipped: Annotated[list[str], Field(description="stages that did not run")] = []
     query_sanitized: bool = False
     sanitizer: Annotated[Sanitizer | None, WithJsonSchema({"type": "object"})] = None
     behind: Annotated[int, Field(description="drawers that could not be considered")] = 0
@@ -199,7 +199,7 @@ class StatusAnswer(Answer):
     """What the palace holds; ``spool_events`` were noted by hooks and are not filed yet.
 
     The indexes of ``old_detector`` drawers wait for newer rules of secrets. ``last_failed_save`` names a
-    session whose words are not filed, and why.
+    session whose words are not filed, and why. ``absent`` are optional parts that searches do without.
     """
 
     palace: str
@@ -214,5 +214,7 @@ class StatusAnswer(Answer):
     bytes: int
     indexes: list[IndexItem]
     old_detector: int = 0
+    unfinished_purges: int = 0
+    absent: list[str] = []
     last_failed_save: str = ""
     help: str = ""

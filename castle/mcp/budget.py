@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from mcp_types import CallToolResult, TextContent
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
+from pydantic_core import PydanticSerializationError
 
 from castle.mcp.answers import Answer, Item, Quoted
+from castle.store.projection import legal_text
 
 BUDGET = 16_000
 """The most bytes a result may have, its structured content and its text together."""
@@ -23,10 +26,14 @@ ENVELOPE = 200
 LEAST = 160
 """Characters of a text that are shown at least."""
 
+LONGEST_ERROR = 1_000
+"""Characters of an error's message."""
+
 MOST = 100_000
 ANOTHER_CALL = "castle_get_drawer {drawer_id} gives the rest"
 
 AnyItem = TypeVar("AnyItem", bound=Item)
+Result = CallToolResult | InputRequiredResult
 
 
 def result(answer: Answer) -> CallToolResult:
@@ -34,6 +41,37 @@ def result(answer: Answer) -> CallToolResult:
     content = answer.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+
+
+def sendable(answer: Result) -> Result:
+    """Return a result as it can be written: half surrogate pairs, which UTF-8 has none of, are replaced.
+
+    Raises ToolError for one that is larger than the budget all the same.
+    """
+    if not isinstance(answer, CallToolResult):
+        return answer
+    try:
+        length = size(answer)
+    except PydanticSerializationError:
+        answer = CallToolResult.model_validate(_legal(answer.model_dump(by_alias=True)))
+        length = size(answer)
+    if length > BUDGET:
+        raise ToolError(f"the answer has {length} bytes, {BUDGET} are the most: ask for less")
+    return answer
+
+
+def said(message: str) -> str:
+    """Return an error's message as it can be sent: one that repeats what it was given can have any length."""
+    text = legal_text(message)
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}… ({len(text)} characters)"
+
+
+def _legal(value: Any) -> Any:
+    if isinstance(value, str):
+        return legal_text(value)
+    if isinstance(value, dict):
+        return {_legal(key): _legal(part) for key, part in value.items()}
+    return [_legal(part) for part in value] if isinstance(value, list) else value
 
 
 def size(answer: CallToolResult) -> int:

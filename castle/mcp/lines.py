@@ -64,6 +64,8 @@ def readable(item: Item) -> Item:
         return item
     try:
         found = json.loads(fault["input"])
+        # What an answer has to repeat must be sendable; such a request cannot be answered.
+        json.dumps([found.get(name) for name in ("id", "method")], ensure_ascii=False).encode()
         return SessionMessage(jsonrpc_message_adapter.validate_python(found, by_name=False))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, AttributeError):
         return item

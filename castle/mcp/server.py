@@ -19,11 +19,13 @@ from castle.mcp.tools.base import Tier
 def build(palace: str | Tools | None = None, tier: Tier = "standard") -> StrictServer:
     """Return a server for a palace or its tools, None for the one that the settings name. Opens nothing."""
     tools = palace if isinstance(palace, Tools) else Tools(palace)
+    offered = {_name(method) for method, _ in tools.all(tier)}
     return StrictServer(
         "cognitive-castle",
         tools=partial(described, tools, tier),
+        elsewhere={_name(m): offer.tier for m, offer in tools.all() if _name(m) not in offered},
         version=__version__,
-        instructions=instructions({_name(method) for method, _ in tools.all(tier)}),
+        instructions=instructions(offered),
         log_level="WARNING",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -12,11 +13,13 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+from mcp_types import INVALID_PARAMS
 from pydantic import ValidationError
 
+from castle.mcp.budget import Result, said, sendable
 from castle.mcp.later import Later
 from castle.mcp.lines import Lines
+from castle.store.projection import legal_text
 
 OTHER_NAMES = {
     "after": ("since",),
@@ -127,12 +130,27 @@ OTHER_NAMES = {
 """What other products call the same thing: what it is here, first what is likeliest."""
 
 
-class StrictServer(MCPServer[Any]):
-    """An MCPServer that checks each call against its tools before they see it."""
+EXACT = ("content", "entry")
+"""Parameters whose every byte counts; from others half surrogate pairs, which no database takes, are gone."""
 
-    def __init__(self, name: str, *, tools: Callable[[], Sequence[Tool]], **more: Any) -> None:
+
+class StrictServer(MCPServer[Any]):
+    """An MCPServer that checks each call against its tools before they see it.
+
+    ``elsewhere`` names the tools that it does not offer, each with the smallest set that has it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tools: Callable[[], Sequence[Tool]],
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
+        **more: Any,
+    ) -> None:
         super().__init__(name, **more)
         self._tool_manager = Later(tools)
+        self._elsewhere = elsewhere
 
     async def run_stdio_async(self) -> None:
         """Serve one client on stdin and stdout."""
@@ -142,9 +160,26 @@ class StrictServer(MCPServer[Any]):
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; a call that does not fit it is the protocol's error for invalid parameters."""
+    ) -> Result:
+        """Call a tool; a call that does not fit it is the protocol's error for invalid parameters.
+
+        Whatever comes of it can be sent: it is Unicode, and not longer than the budget.
+        """
+        try:
+            return sendable(await self._called(name, arguments, context))
+        except MCPError as error:
+            raise MCPError(error.error.code, said(error.error.message)) from error
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            raise ToolError(said(str(error))) from error
+
+    async def _called(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
+    ) -> Result:
         tool = self._tool_manager.get_tool(name)
+        if tool is None and name in self._elsewhere:
+            raise MCPError(INVALID_PARAMS, f"{name} is offered only with --tools {self._elsewhere[name]}")
         if tool is None:
             known = [each.name for each in self._tool_manager.list_tools()]
             raise MCPError(INVALID_PARAMS, f"there is no tool {name!r}{_nearest(name, known)}")
@@ -153,7 +188,11 @@ class StrictServer(MCPServer[Any]):
         if unknown:
             raise MCPError(INVALID_PARAMS, _unknown(name, unknown[0], parameters))
         # Models write null for what they leave out.
-        given = {key: value for key, value in arguments.items() if value is not None}
+        given = {
+            key: value if key in EXACT or not isinstance(value, str) else legal_text(value)
+            for key, value in arguments.items()
+            if value is not None
+        }
         try:
             return await super().call_tool(name, given, context)
         except UnexpectedToolError:

@@ -1,7 +1,8 @@
 """The conversation miner: every message of every transcript, filed once, as it was said.
 
-A file is read from where its last reading stopped. How far it was read and what was read are recorded in one
-transaction, so an interrupted run goes on where it was, and nothing is filed twice.
+A file is read from where its last reading stopped, or from its start when something before that has changed.
+How far it was read and what was read are recorded in one transaction, so an interrupted run goes on where it
+was, and nothing is filed twice.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from castle.config import Settings
+from castle.mine.beginning import Beginning
 from castle.mine.formats import (
     Broken,
     Checkpoint,
@@ -58,7 +60,6 @@ from castle.text.names.locales import locales
 
 BATCH_DRAWERS = 500
 BATCH_BYTES = 16_000_000
-EDGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class ConvoMiner:
         self._kinds: Counter[str] = Counter()
         self._formats: Counter[str] = Counter()
         self._broken = Unreadable()
+        self._beginning: Beginning
         self._seen_sessions: set[str] = set()
         self._skipped: list[Skipped] = []
         self._ignored: list[Skipped] = []
@@ -200,8 +202,9 @@ class ConvoMiner:
             self._skipped += Unreadable.of(before).told(address)
             return
         offset, state, self._broken = 0, None, Unreadable()
-        if before is not None and transcript.format.incremental and before.offset:
-            if _edge(transcript, before.offset) == before.edge:
+        self._beginning = Beginning(transcript)
+        if before is not None and transcript.format.incremental and before.offset and before.edge:
+            if self._beginning.up_to(before.offset) == before.edge:
                 offset, state = before.offset, json.loads(before.state)
                 self._broken = Unreadable.of(before)
         self._counts["read"] += 1
@@ -319,7 +322,7 @@ class ConvoMiner:
             for title in self._titles:
                 entitle(cx, legal(title.message), legal(title.title))
             if reading is not None:
-                edge = _edge(transcript, reading.offset) if transcript.format.incremental else b""
+                edge = self._beginning.up_to(reading.offset) if transcript.format.incremental else b""
                 note_reading(cx, path_text(transcript.address), replace(reading, edge=edge))
         for session, result in grown:
             if result is not None:
@@ -420,16 +423,3 @@ def _file_time(transcript: Transcript) -> int:
     """Return when the file was written, for messages that carry no time."""
     path = _file(transcript) or transcript.box.path
     return path.stat().st_mtime_ns // 1000
-
-
-def _edge(transcript: Transcript, offset: int) -> bytes:
-    """Return a hash of the beginning and of what stands before ``offset``; a grown file keeps it."""
-    path = transcript.box.local(transcript.name)
-    if path is None or not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        digest = hashlib.sha256(file.read(min(EDGE_BYTES, offset)))
-        file.seek(max(0, offset - EDGE_BYTES))
-        tail = file.read(min(EDGE_BYTES, offset))
-    digest.update(tail)
-    return digest.digest() if len(tail) == min(EDGE_BYTES, offset) else b""

@@ -26,7 +26,9 @@ MOST_MATCHES = 10
 MOST_PIECES = 32
 """Pieces of a long text that are compared by meaning."""
 
-CATCH_UP_SECONDS = 1.0
+FEW, CATCH_UP_SECONDS = 64, 10.0
+"""So many drawers without a vector are given theirs first, within so many seconds; of more, some are."""
+HASTY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,14 @@ def _nearest(
     lacking = [index for index, near in enumerate(found) if not near]
     asked = lacking[:MOST_PIECES]
     try:
-        with suppress(PalaceError, ProjectionBlocked):
-            catch_up_vectors(palace, deadline=time.monotonic() + CATCH_UP_SECONDS)
+        # Loaded before the clock runs: the time is for the drawers.
         space = palace.space
+        late = missing(palace, space.vectors)
+        if late:
+            _ = space.embedder
+            seconds = CATCH_UP_SECONDS if late <= FEW else HASTY_SECONDS
+            with suppress(PalaceError, ProjectionBlocked):
+                catch_up_vectors(palace, deadline=time.monotonic() + seconds)
         late = missing(palace, space.vectors)
         units = space.embedder.embed_documents(
             [served_text(pieces[index].text, pieces[index].sealed) for index in asked]

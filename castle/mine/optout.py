@@ -18,6 +18,7 @@ from castle.mine.formats import SessionInfo, Unread, open_container
 from castle.mine.ignore import CASTLEIGNORE
 from castle.mine.read import open_regular
 from castle.records import Skipped
+from castle.store.projects import can_name
 
 EVERYTHING = frozenset({b"*", b"/", b"**", b"/*", b"/**", b".", b"./"})
 """Patterns that leave nothing of a project."""
@@ -33,7 +34,7 @@ def opted_out(directories: Iterable[str], home: Path) -> str:
     cannot be told, because a file that may say so cannot be read.
     """
     for directory in dict.fromkeys(directories):
-        if Path(directory).is_absolute():
+        if Path(directory).is_absolute() and can_name(directory):
             reason = _reason(Path(directory), home)
             if reason:
                 return reason

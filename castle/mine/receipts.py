@@ -1,4 +1,4 @@
-"""Comparing a transcript with what is stored of it: every message it holds, by id and hash."""
+"""Comparing a transcript with what is stored of it: every entry it holds, by id and hash."""
 
 from __future__ import annotations
 
@@ -13,64 +13,85 @@ from castle.mine.convos import session_key
 from castle.mine.formats import Message, Transcript, exact_bytes, open_container
 from castle.mine.turns import legal
 from castle.store.palace import Palace
+from castle.store.projects import path_text
 from castle.store.purged import keyed, salt_of
 from castle.store.schema import drawers, sources
 from castle.store.session_tables import messages
-from castle.store.sessions import COUNTED_ONLY, drawer_key
+from castle.store.sessions import COUNTED_ONLY, drawer_key, forget_readings
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many messages a transcript holds, how many of them are stored, and a hash over those.
+    """How many entries a transcript holds, how many of them are stored, and a hash over all that is known.
 
-    Two comparisons with the same ``digest`` found the same messages with the same bytes.
+    An entry is what a session is filed as: what somebody said, a call of a tool, thinking; a text with a
+    private block in it is several. Of the ``withheld`` ones, private or told by Castle itself, only the size
+    is recorded. Two comparisons with the same ``digest`` found the same entries with the same bytes.
     """
 
-    expected: int = 0
+    entries: int = 0
     stored: int = 0
+    withheld: int = 0
     digest: str = ""
+
+    @property
+    def lacking(self) -> int:
+        """How many entries are neither stored nor withheld."""
+        return self.entries - self.stored - self.withheld
 
 
 def compare(palace: Palace, paths: Sequence[Path]) -> Comparison:
-    """Read transcripts from their beginning, and look each message up by its id and its hash.
+    """Read transcripts from their beginning, and look each entry up by its id and its hash.
 
-    A message counts as stored when the ledger has recorded its bytes and its drawers are there; of one that
-    is private or recalled, only its size is recorded.
+    An entry counts as stored when the ledger has recorded its bytes and its drawers are there.
     """
-    wanted: dict[str, set[tuple[str, bytes]]] = {}
+    wanted: dict[str, dict[tuple[str, bytes], bool]] = {}
     for path in paths:
         with open_container(path) as found:
             for transcript in found:
                 if isinstance(transcript, Transcript):
-                    for key, message in _messages(transcript):
-                        wanted.setdefault(key, set()).add(message)
+                    for key, entry, private in _entries(transcript):
+                        wanted.setdefault(key, {})[entry] = private
     held: list[tuple[str, str, bytes]] = []
+    withheld = 0
     with palace.ledger.read() as cx:
-        for key, expected in wanted.items():
+        for key, entries in wanted.items():
             stored, salt = _stored(cx, key), salt_of(cx)
-            held += [
-                (key, id_, digest)
-                for id_, digest in expected
-                if (id_, digest) in stored or (salt is not None and (id_, keyed(salt, digest)) in stored)
-            ]
+            for (id_, sha256), private in entries.items():
+                if (id_, sha256) in stored or (salt is not None and (id_, keyed(salt, sha256)) in stored):
+                    held.append((key, id_, sha256))
+                    withheld += private
     digest = hashlib.sha256()
     for key, id_, sha256 in sorted(held):
         digest.update(f"{key}\0{id_}\0".encode() + sha256)
-    return Comparison(sum(map(len, wanted.values())), len(held), digest.hexdigest()[:32] if held else "")
+    count = sum(map(len, wanted.values()))
+    return Comparison(count, len(held) - withheld, withheld, digest.hexdigest()[:32] if held else "")
 
 
-def _messages(transcript: Transcript) -> Iterator[tuple[str, tuple[str, bytes]]]:
-    """Yield the session, the id and the hash of every message of a transcript."""
+def read_again(palace: Palace, paths: Sequence[Path]) -> None:
+    """Have transcripts read from their beginning the next time they are filed."""
+    addresses = []
+    for path in paths:
+        with open_container(path.resolve()) as found:
+            addresses += [path_text(one.address) for one in found if isinstance(one, Transcript)]
+    with palace.ledger.write() as cx:
+        forget_readings(cx, addresses)
+
+
+def _entries(transcript: Transcript) -> Iterator[tuple[str, tuple[str, bytes], bool]]:
+    """Yield the session of each entry of a transcript, its id and hash, and whether it is withheld."""
     for event in transcript.read():
         if isinstance(event, Message):
             content = exact_bytes(event.text, escaped=event.escaped)
-            if event.kind in COUNTED_ONLY and content and not event.attachments:
+            private = event.kind in COUNTED_ONLY
+            if private and content and not event.attachments:
                 content = str(len(content)).encode("ascii")
-            yield session_key(transcript, event.session), (legal(event.id), hashlib.sha256(content).digest())
+            entry = legal(event.id), hashlib.sha256(content).digest()
+            yield session_key(transcript, event.session), entry, private
 
 
 def _stored(cx: Connection, key: str) -> set[tuple[str, bytes]]:
-    """Return the ids and hashes of a session's messages whose words are there."""
+    """Return the ids and hashes of a session's entries whose words are there, or are withheld."""
     source = select(sources.c.id).where(sources.c.key == key).scalar_subquery()
     held = select(drawers.c.message_id).distinct()
     there = set(cx.execute(held.where(drawers.c.source == source, drawers.c.seq.is_not(None))).scalars())

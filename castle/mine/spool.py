@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from castle.errors import CastleError
+from sqlalchemy import Connection
+
+from castle.errors import CastleError, PalaceBusyError
 from castle.mine.formats.container import NO_TRANSCRIPT
 from castle.mine.optout import opted_out, session_directories
-from castle.mine.receipts import Comparison, compare
+from castle.mine.receipts import Comparison, compare, read_again
 from castle.mine.report import ConvoReport
 from castle.mine.turns import legal
 from castle.records import Skipped
 from castle.store.locks import FileLock
 from castle.store.palace import Palace
-from castle.store.projects import path_text
-from castle.store.receipts import Receipt, State, last_failed, record
+from castle.store.projects import can_name, path_text
+from castle.store.receipts import Receipt, State, last_failed, record, saved_since
+from castle.store.receipts import dismiss as dismiss_receipts
 from castle.store.spool import (
     FOLDER,
     LOCK,
@@ -32,6 +36,9 @@ from castle.store.spool import (
 )
 from castle.text.served import mask_secrets
 
+QUIET_AFTER = 86_400_000_000
+"""For how long, in microseconds, sessions begin with word of a missing transcript, when others are saved."""
+
 GIVE_UP_AFTER = 30 * 86_400_000_000
 """For how long, in microseconds, a transcript that cannot be filed is tried again."""
 
@@ -43,7 +50,11 @@ LATE = "late"
 """The hook of an event that the drainer notes itself, for a transcript that grew after it was filed."""
 
 BUSY = "the spool is not drained here: its lock is held by another process"
+MISSING = "missing"
+NAMELESS = "no file can have such a path"
 UNKNOWN = "no conversation is recognised in it"
+HOPELESS = (NAMELESS, UNKNOWN)
+"""What trying again does not change."""
 
 File = Callable[[Path], ConvoReport]
 OpenPalace = Callable[[], Palace]
@@ -111,6 +122,50 @@ def drain(root: Path, now: int, open_palace: OpenPalace, file: File, home: Path)
         return drainer.report(len(events))
 
 
+@dataclass(frozen=True, slots=True)
+class Dismissed:
+    """A save that is not asked for any more; ``gone`` when there is no transcript left to save from."""
+
+    receipt: Receipt
+    gone: bool
+
+
+def dismiss(palace: Palace, name: str, now: int) -> tuple[Dismissed, ...]:
+    """Settle the saves of a receipt's id, or of a session, that are not ok, and let go of their events.
+
+    Events of a transcript that is still there stay, and are tried again. Raises NotFoundError, UsageError,
+    and PalaceBusyError while another process drains.
+    """
+    root = palace.root
+    lock = FileLock(root / FOLDER / LOCK)
+    spooled = (root / FOLDER).is_dir()
+    with ExitStack() as stack:
+        if spooled and not stack.enter_context(lock):
+            raise PalaceBusyError(
+                f"the spool is being drained: its lock is {lock.reason}; try again in a moment"
+            )
+        with palace.ledger.write() as cx:
+            settled = dismiss_receipts(cx, name, now)
+            failure = last_failed(cx)
+        found = tuple(Dismissed(one, not Path(one.transcript).exists()) for one in settled)
+        if spooled:
+            gone = {one.receipt.transcript for one in found if one.gone}
+            files = take(root)
+            events, unreadable = read(files)
+            kept = [event for event in events if path_text(event.transcript) not in gone]
+            settle(root, files, kept, unreadable)
+            _tell(root, failure)
+    return found
+
+
+def _tell(root: Path, failure: Receipt | None) -> None:
+    """Leave word of a failure for the beginning of the next session, or take it back."""
+    if failure is None:
+        tell_success(root)
+    else:
+        tell_failure(root, failure.at, failure.session, failure.transcript, failure.detail)
+
+
 class _Drainer:
     """One run over some events."""
 
@@ -121,10 +176,12 @@ class _Drainer:
         self._home = home
         self._reports: list[ConvoReport] = []
         self._transcripts = 0
+        self._filed = 0
         self._given_up = 0
         self._failed = 0
         self._interrupted = False
         self._unrecorded: Receipt | None = None
+        self._missing: dict[str, int] = {}
         self._ignored: list[Skipped] = []
         self._saved: dict[str, Stamp] = {}
         self.kept: list[Event] = []
@@ -153,21 +210,29 @@ class _Drainer:
         if failure is None and ran:
             try:
                 with self._open_palace().ledger.read() as cx:
-                    failure = last_failed(cx)
+                    failure = last_failed(cx, self._long_gone(cx))
             except CastleError as error:
                 failure = _receipt(self._now, (), "failed", str(error))
-        if failure is not None:
-            tell_failure(root, failure.at, failure.session, failure.transcript, failure.detail)
-        elif ran:
-            tell_success(root)
+        if failure is not None or ran:
+            _tell(root, failure)
+
+    def _long_gone(self, cx: Connection) -> list[str]:
+        """Return the transcripts that have been missing for a day, while others were saved."""
+        old = [(path, at) for path, at in self._missing.items() if self._now - at > QUIET_AFTER]
+        return [path for path, at in old if saved_since(cx, at)]
 
     def report(self, events: int) -> DrainReport:
         """Say what was done."""
-        skips = [skip for report in self._reports for skip in unread(report)]
+        skips = dict.fromkeys(skip for report in self._reports for skip in unread(report))
+        ignored = [
+            skip
+            for report in self._reports
+            for skip in (*report.ignored, *(s for s in report.skipped if s.reason == NO_TRANSCRIPT))
+        ]
         return DrainReport(
             events=events,
             transcripts=self._transcripts,
-            filed=sum(report.transcripts for report in self._reports),
+            filed=self._filed,
             messages_new=sum(report.messages_new for report in self._reports),
             drawers_new=sum(report.drawers_new for report in self._reports),
             kept=len(self.kept),
@@ -175,18 +240,15 @@ class _Drainer:
             failed=self._failed,
             saved=self._saved,
             skipped=(*skips, *self.skipped),
-            ignored=tuple(
-                skip
-                for report in self._reports
-                for skip in (*report.ignored, *(s for s in report.skipped if s.reason == NO_TRANSCRIPT))
-            )
-            + tuple(self._ignored),
+            ignored=tuple(dict.fromkeys((*ignored, *self._ignored))),
             notes=tuple(dict.fromkeys(note for report in self._reports for note in report.notes)),
             interrupted=self._interrupted,
         )
 
     def _one(self, path: Path, named: Sequence[Event]) -> Receipt | None:
         """File a transcript; return the receipt, None when there was nothing to be saved."""
+        if not can_name(path):
+            return _receipt(self._now, named, "failed", NAMELESS)
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -198,7 +260,7 @@ class _Drainer:
             return self._save(path, named, stamp(status))
         except FileNotFoundError:
             answered = any(event.hook in ANSWERED for event in named)
-            return _receipt(self._now, named, "failed", "missing") if answered else None
+            return _receipt(self._now, named, "failed", MISSING) if answered else None
         except (CastleError, OSError) as error:
             return _receipt(self._now, named, "failed", str(error))
         except KeyboardInterrupt:
@@ -211,39 +273,56 @@ class _Drainer:
     def _save(self, path: Path, named: Sequence[Event], before: Stamp) -> Receipt | None:
         """File a transcript and those of its subagents, and compare them with what is stored."""
         paths = [path, *_subagents(path)]
-        reports: list[ConvoReport] = []
-        for each in paths:
-            reports.append(self._file(each))
-            self._reports.append(reports[-1])
-            if reports[-1].interrupted:
-                self._interrupted = True
-                self.kept += named
-                return None
+        reports = self._read(paths)
+        new = sum(report.messages_new for report in reports)
+        found = Comparison() if self._interrupted else compare(self._open_palace(), paths)
+        if found.lacking and stamp(path.stat()) == before:
+            # What was read before is no longer what stands there, or has got lost.
+            read_again(self._open_palace(), paths)
+            reports = self._read(paths)
+            new += sum(report.messages_new for report in reports)
+            found = Comparison() if self._interrupted else compare(self._open_palace(), paths)
+        if self._interrupted:
+            self.kept += named
+            return None
+        self._filed += sum(report.transcripts for report in reports)
         unreadable = [skip for report in reports for skip in unread(report)]
         if unread(reports[0]) and not reports[0].transcripts:
             return _receipt(self._now, named, "failed", f"nothing in it can be read: {unreadable[0].reason}")
         if any(event.hook != LATE for event in named):
             self._saved[str(path)] = before
-        found = compare(self._open_palace(), paths)
-        new = sum(report.messages_new for report in reports)
         detail = f"{len(unreadable)} of its records cannot be read" if unreadable else ""
         state: State = "ok"
         if not reports[0].transcripts and any(event.hook in ANSWERED for event in named):
             state, detail = "failed", UNKNOWN
-        elif found.stored < found.expected:
+        elif found.lacking:
             grew = stamp(path.stat()) != before
             state = "waiting" if grew else "failed"
-            lacking = found.expected - found.stored
-            detail = "it was still growing" if grew else f"{lacking} of its messages are not stored"
+            detail = "it was still growing" if grew else f"{found.lacking} of its entries are not stored"
+            detail += f", {found.withheld} withheld" if found.withheld else ""
         return _receipt(self._now, named, state, detail, found, new)
+
+    def _read(self, paths: Sequence[Path]) -> list[ConvoReport]:
+        reports: list[ConvoReport] = []
+        for path in paths:
+            reports.append(self._file(path))
+            if reports[-1].interrupted:
+                self._interrupted = True
+                break
+        self._reports += reports
+        return reports
 
     def _keep(self, transcript: str, named: Sequence[Event], receipt: Receipt) -> Receipt:
         """Let the events of a save that is not ok wait for the next run, for 30 days."""
-        if receipt.detail == UNKNOWN:
+        if receipt.detail in HOPELESS:
             self._failed += 1
+            if receipt.detail == NAMELESS:
+                self.skipped.append(Skipped(path_text(transcript), NAMELESS, "is let go"))
             return receipt
         young = [event for event in named if self._now - event.at < GIVE_UP_AFTER]
         self.kept += young
+        if receipt.detail == MISSING:
+            self._missing[receipt.transcript] = min(event.at for event in named)
         self._given_up += len(named) - len(young)
         tried = "is tried again" if young else "was tried for 30 days and is let go"
         self.skipped.append(Skipped(path_text(transcript), receipt.detail, tried))
@@ -283,8 +362,9 @@ def _receipt(
         hook=legal(last.hook),
         session=legal(last.session),
         transcript=path_text(last.transcript),
-        expected=found.expected,
+        entries=found.entries,
         stored=found.stored,
+        withheld=found.withheld,
         digest=found.digest,
         state=state,
         detail=legal(detail),

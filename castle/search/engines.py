@@ -60,6 +60,25 @@ def engines_of(settings: Settings, palace: Palace) -> Engines:
     )
 
 
+def absent(settings: Settings) -> list[str]:
+    """Say which optional stages of the usual mode have nothing to work with here, and why."""
+    from castle.llm.registry import provider_of
+    from castle.search.options import MODES
+    from castle.search.soar_engine import SoarMissing, bindings
+
+    usual = MODES[settings.search_mode]
+    found = []
+    reason = provider_of(settings).available() if "judge" in usual else None
+    if reason:
+        found.append(f"judge: {reason}")
+    if "soar" in usual:
+        try:
+            bindings()
+        except SoarMissing as missing:
+            found.append(f"soar: {missing}")
+    return found
+
+
 def clear_caches(palace: Palace) -> None:
     """Erase the vectors of tokens that a palace keeps for its cross-encoder; raises PalaceError.
 

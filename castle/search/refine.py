@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FAIR_SHARE = 0.4
 """Of the words of a question; below it nothing is taken for an answer where no model reads."""
+NOTHING = "nothing was found"
+"""Why a stage was left out that would have had nothing to read."""
 TIMELY = 0.5
 """The fit from which a drawer counts as being of the time that is asked for."""
 
@@ -112,6 +114,10 @@ class Refiner:
         work: Callable[[Sequence[Candidate]], Sequence[Candidate]],
         given: Sequence[Candidate],
     ) -> list[Candidate]:
+        """Run a stage; one that has nothing to do has not shown that it could do it."""
+        if not given:
+            self._run.skip(name, NOTHING)
+            return []
         return self._run.stage(name, lambda: work(given), given)
 
     def _reread(self, given: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -119,8 +125,6 @@ class Refiner:
 
         if self._engines.encoder is None:
             raise StageUnavailable("it is switched off (reranker: off)")
-        if not given:
-            return given
         encoder = self._engines.encoder()
         if encoder.reason and self._first:
             self._run.degraded.append(f"cross-encoder: {encoder.reason}")

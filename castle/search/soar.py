@@ -142,11 +142,7 @@ def soar(
     tags: dict[str, tuple[str, ...]] = {}
     if seen:
         memories = [memory_fields(facts[candidate.id], context.now) for candidate in seen]
-        try:
-            found = engine.ask(context_fields(context), memories)
-        except SoarMissing as missing:
-            _warn_once("missing", f"{missing}; results come without Soar's boosts")
-            raise
+        found = engine.ask(context_fields(context), memories)
         tags = {candidate.id: found[index] for index, candidate in enumerate(seen)}
     power = 1.0 if engine.own_rules else strength
     boosted = [_boosted(candidate, tags.get(candidate.id, ()), power) for candidate in candidates]

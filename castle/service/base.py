@@ -57,6 +57,11 @@ class Base:
         """The directory of the palace."""
         return self.settings.palace_path
 
+    @property
+    def unready(self) -> str:
+        """Why there are no models for now, "" where they are there or are loaded when they are needed."""
+        return self._opened.unready if self._opened is not None else ""
+
     def _refresh(self) -> None:
         """Spend a few seconds on the indexes after a change; whatever remains is done by the next search."""
         from castle.store.catchup import refresh

@@ -10,7 +10,7 @@ from castle.service.filing import Filing
 
 if TYPE_CHECKING:
     from castle.mine.report import Progress
-    from castle.mine.spool import DrainReport
+    from castle.mine.spool import Dismissed, DrainReport
     from castle.store.receipts import FiledAway, Receipt, ReceiptPage
 
 
@@ -60,6 +60,16 @@ class Capturing(Filing):
 
         with self._palace().ledger.read() as cx:
             return list_receipts(cx, limit, offset, session, failed)
+
+    def dismiss_save(self, name: str) -> tuple[Dismissed, ...]:
+        """Settle saves that failed and cannot be made up for, such as those of a transcript that is gone.
+
+        ``name`` is the id of a receipt, or a session's id or its beginning. Raises NotFoundError, UsageError,
+        and PalaceBusyError while another process drains.
+        """
+        from castle.mine.spool import dismiss
+
+        return dismiss(self._palace(), name, self._clock())
 
     def last_failed_save(self) -> Receipt | None:
         """Return the latest save that failed and that no later one made up for."""

@@ -126,7 +126,10 @@ class Filing(Base):
         """
         from castle.mine.sync import sync
 
-        return sync(self._palace(), Path(path), apply, actor or user())
+        report = sync(self._palace(), Path(path), apply, actor or user())
+        if apply:
+            self._render()
+        return report
 
     def split(
         self,
@@ -148,6 +151,7 @@ class Filing(Base):
 
         entry = write(self._palace(create=True), agent, text, topic=topic, wing=wing)
         self._refresh()
+        self._render()
         return entry
 
     def diary_read(self, agent: str, *, last: int = 10, wing: str | None = None) -> Entries:
@@ -162,7 +166,9 @@ class Filing(Base):
         """File the day files (``YYYY-MM-DD*.md``) of a directory; a changed one becomes a new revision."""
         from castle.mine.diary import ingest
 
-        return ingest(self._palace(create=True), Path(directory), wing=wing, progress=progress)
+        report = ingest(self._palace(create=True), Path(directory), wing=wing, progress=progress)
+        self._render()
+        return report
 
     def _learn(self, report: Report, root: Path | None) -> Report:
         """Register the names that a run of a miner brought; ``root`` is the project's directory."""

@@ -48,6 +48,7 @@ class Notes(Base):
         )
         if not found.reason:
             self._hasten()
+            self._render()
         return found
 
     def update(
@@ -80,6 +81,7 @@ class Notes(Base):
         )
         if not found.noop:
             self._hasten()
+            self._render()
         return found
 
     def check_duplicate(self, text: str, *, threshold: float = 0.9) -> Duplicates:

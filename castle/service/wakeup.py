@@ -14,6 +14,8 @@ from castle.service.searching import Searching
 if TYPE_CHECKING:
     from castle.wakeup import WakeUp
 
+SCORING_SECONDS = 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
@@ -43,9 +45,14 @@ class Waking(Reading, Searching):
         what is recent, new and often used, one topic after the other.
         """
         from castle.wakeup import wake_up
+        from castle.wakeup.prerendered import knows_identity
 
         self._write_uses()
-        return wake_up(self._palace(), self.settings, legal(wing) or None)
+        palace = self._palace()
+        found = wake_up(palace, self.settings, legal(wing) or None, scoring=SCORING_SECONDS)
+        if not knows_identity(palace, self.settings):
+            self._render()
+        return found
 
     def recall(
         self, *, wing: str | None = None, room: str | None = None, limit: int = 10, offset: int = 0

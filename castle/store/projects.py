@@ -36,8 +36,20 @@ class Project:
 
 
 def path_text(path: Path | str) -> str:
-    """Write a path as valid text, undecodable bytes escaped."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    """Write a path as valid text, escaped what is none: undecodable bytes, and what no file's name can hold."""
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        name = str(path).encode("utf-8", "surrogatepass")
+    return name.decode("utf-8", "backslashreplace")
+
+
+def can_name(path: Path | str) -> bool:
+    """Whether a file can have this path at all: JSON may hold surrogates that stand for no byte, and NUL."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def find_project(cx: Connection, marks: Marks) -> Project | None:

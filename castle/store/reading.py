@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select, text
 
 from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, State
@@ -20,6 +20,7 @@ from castle.store.projection import ProjectionRow, legal_text
 from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.store.sealing import is_old, sealed_of, shown
+from castle.store.use_tables import ORDINARY, RECENT
 from castle.text.served import mask_secrets, served_text
 
 _MIN_PREFIX = 6
@@ -57,15 +58,20 @@ def served(row: Drawer) -> str:
     return served_text(row.text, row.sealed)
 
 
-def scope_clause(scope: Scope) -> ColumnElement[bool]:
-    """Return the condition on ``drawers`` and ``sources`` that limits a query to ``scope``."""
+def scope_clause(scope: Scope, *, by_state: bool = True) -> ColumnElement[bool]:
+    """Return the condition on ``drawers`` and ``sources`` that limits a query to ``scope``.
+
+    ``sources`` is part of it where the scope names one. Without ``by_state`` the index of states stays out of
+    it, by which a query would sort all drawers for a page of them.
+    """
+    state: ColumnElement[str] = drawers.c.state if by_state else drawers.c.state.concat("")
     terms: list[ColumnElement[bool]] = [drawers.c.seq.is_not(None)]
     if scope.as_of is not None:
-        terms += [drawers.c.state != "forgotten", _member_at(scope.as_of)]
+        terms += [state != "forgotten", _member_at(scope.as_of)]
     elif scope.history:
-        terms.append(drawers.c.state != "forgotten")
+        terms.append(state != "forgotten")
     else:
-        terms.append(drawers.c.state == "current")
+        terms.append(state == "current")
     if scope.kinds:
         terms.append(drawers.c.kind.in_(scope.kinds))
     else:
@@ -242,28 +248,39 @@ def copies_of(cx: Connection, hashes: Sequence[str], scope: Scope) -> dict[str, 
 
 def listed(cx: Connection, scope: Scope, limit: int, offset: int) -> tuple[int, list[Drawer]]:
     """Return how many drawers lie in ``scope`` and one page of them, in the order they were filed."""
-    total = cx.execute(select(func.count()).select_from(_FROM).where(scope_clause(scope))).scalar() or 0
-    query = (
-        select(*_DRAWER_COLUMNS)
-        .select_from(_FROM)
-        .where(scope_clause(scope))
-        .order_by(drawers.c.rid)
-        .limit(limit)
-        .offset(offset)
-    )
-    return total, [to_drawer(cx, row) for row in cx.execute(query)]
+    narrow = (scope.wing, scope.room, scope.source) != (None, None, None)
+    page = select(drawers.c.rid).select_from(drawers if scope.source is None else _FROM)
+    page = page.where(scope_clause(scope, by_state=narrow)).order_by(drawers.c.rid)
+    chosen = page.limit(limit).offset(offset)
+    query = select(*_DRAWER_COLUMNS).select_from(_FROM).where(drawers.c.rid.in_(chosen))
+    query = query.order_by(drawers.c.rid)
+    return _total(cx, scope), [to_drawer(cx, row) for row in cx.execute(query)]
+
+
+def _total(cx: Connection, scope: Scope) -> int:
+    """Count the drawers in a scope; the ordinary ones of a place by an index that holds no others."""
+    known = cx.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = ?", (RECENT,)).first()
+    if replace(scope, wing=None, room=None) != Scope() or known is None:
+        query = select(func.count()).select_from(_FROM).where(scope_clause(scope))
+        return cx.execute(query).scalar() or 0
+    values = {name: value for name in ("wing", "room") if (value := getattr(scope, name)) is not None}
+    place = "".join(f" AND {name} = :{name}" for name in values)
+    statement = f"SELECT count(*) FROM drawers INDEXED BY {RECENT} WHERE {ORDINARY}{place}"  # noqa: S608
+    return cx.execute(text(statement), values).scalar() or 0
 
 
 def counts(cx: Connection) -> list[PlaceCount]:
     """Return the number of drawers by wing and room; those that were purged are not counted."""
-    query = (
-        select(drawers.c.wing, drawers.c.room, drawers.c.state, func.count())
-        .where(drawers.c.seq.is_not(None))
-        .group_by(drawers.c.state, drawers.c.wing, drawers.c.room)
-    )
+    query = select(drawers.c.wing, drawers.c.room, drawers.c.state, func.count())
+    query = query.group_by(drawers.c.state, drawers.c.wing, drawers.c.room)
+    # Of all drawers one index has all there is to read; those that are only staged are few, and taken off.
+    found = {(wing, room, state): number for wing, room, state, number in cx.execute(query)}
+    for wing, room, state, number in cx.execute(query.where(drawers.c.seq.is_(None))):
+        found[wing, room, state] -= number
     places: dict[tuple[str, str], dict[str, int]] = {}
-    for wing, room, state, number in cx.execute(query):
-        places.setdefault((wing, room), {})[state] = number
+    for (wing, room, state), number in found.items():
+        if number:
+            places.setdefault((wing, room), {})[state] = number
     for wing, room, number in stubs_by_place(cx):
         places[wing, room]["forgotten"] -= number
     return [

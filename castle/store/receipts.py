@@ -1,15 +1,18 @@
 """Receipts: each save of a session says what it was to store and what it did store.
 
-A save that failed stays open until the same session, or the same transcript, has been saved.
+A save that failed stays open until the same session, or the same transcript, has been saved, or until
+somebody dismisses it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, true, update
 
+from castle.errors import NotFoundError, UsageError
 from castle.store.receipt_tables import receipts
 
 State = Literal["ok", "failed", "waiting"]
@@ -25,10 +28,12 @@ _FAILING = and_(receipts.c.state == "failed", receipts.c.settled_at.is_(None))
 class Receipt:
     """What one save did.
 
-    ``expected`` messages stand in the transcript, ``stored`` of them in the palace, ``new`` came with this
-    save. ``digest`` is a hash over the hashes of those stored. ``state`` waiting: the transcript was still
-    growing. ``detail`` is the reason, or what else there is to know. ``settled_at`` is when a later save made
-    up for this one.
+    ``entries`` stand in the transcript: what was said, calls of tools, thinking. ``stored`` of them are in
+    the palace word for word, ``new`` came with this save. ``withheld`` ones are private, or were told by
+    Castle itself: only their size is kept; of a save that is not ok, ``detail`` says how many. ``digest`` is
+    a hash over the hashes of both. ``state`` waiting: the transcript was still growing. ``detail`` is the
+    reason, or what else there is to know. ``settled_at`` is when a later save made up for this one, or when
+    somebody dismissed it.
     """
 
     id: int
@@ -37,13 +42,14 @@ class Receipt:
     hook: str
     session: str
     transcript: str
-    expected: int
+    entries: int
     stored: int
     digest: str
     state: State
     detail: str
     new: int = 0
     settled_at: int | None = None
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class ReceiptPage:
 
 @dataclass(frozen=True, slots=True)
 class FiledAway:
-    """What has been saved since it was last asked: ``count`` messages, the last at ``timestamp``."""
+    """What has been saved since it was last asked: ``count`` entries, the last at ``timestamp``."""
 
     status: Literal["quiet", "ok", "error"]
     message: str
@@ -70,11 +76,15 @@ def record(cx: Connection, receipt: Receipt) -> None:
     """Keep a receipt; its ``id`` is not used.
 
     One that is not ok takes the place of an open one of the same transcript; one that is ok settles the open
-    ones of its transcript and of its session. One with ``settled_at`` is let go, and not open any more.
+    ones of its transcript and of its session, and where it found what the last one of its transcript had
+    found, that one gets its time. One with ``settled_at`` is let go, and not open any more.
     """
     same = receipts.c.transcript == receipt.transcript
     values = _values(receipt)
     if receipt.state == "ok":
+        if not receipt.new and (id_ := _the_same(cx, receipt)) is not None:
+            cx.execute(update(receipts).where(receipts.c.id == id_).values(at=receipt.at))
+            return
         its = or_(same, and_(receipts.c.session == receipt.session, receipts.c.session != ""))
         cx.execute(update(receipts).where(_OPEN, its).values(settled_at=receipt.at))
     else:
@@ -86,6 +96,43 @@ def record(cx: Connection, receipt: Receipt) -> None:
     last = cx.execute(select(receipts.c.id).order_by(receipts.c.id.desc()).limit(1).offset(KEPT)).scalar()
     if last is not None:
         cx.execute(delete(receipts).where(receipts.c.id <= last, ~_OPEN))
+
+
+def _the_same(cx: Connection, receipt: Receipt) -> int | None:
+    """Return the id of the transcript's last receipt when it is ok and says the same."""
+    query = select(receipts).where(receipts.c.transcript == receipt.transcript)
+    last = cx.execute(query.order_by(receipts.c.at.desc(), receipts.c.id.desc()).limit(1)).first()
+    if last is None or last.state != "ok" or last.session != (receipt.session or last.session):
+        return None
+    same = (last.digest, last.expected, last.detail) == (receipt.digest, receipt.entries, receipt.detail)
+    return int(last.id) if same else None
+
+
+def dismiss(cx: Connection, name: str, now: int) -> tuple[Receipt, ...]:
+    """Settle saves that are not ok, at ``now`` in microseconds, and return them as they were.
+
+    ``name`` is the id of a receipt, or a session's id or its beginning. Raises NotFoundError when no open one
+    has it, UsageError when several sessions begin with it.
+    """
+    open_ = [_receipt(row) for row in cx.execute(select(receipts).where(_OPEN).order_by(receipts.c.id))]
+    found = [one for one in open_ if str(one.id) == name or (name and one.session == name)]
+    if not found and name:
+        found = [one for one in open_ if one.session.startswith(name)]
+        if len({one.session for one in found}) > 1:
+            names = ", ".join(sorted({one.session for one in found})[:3])
+            raise UsageError(f"several sessions begin with {name}: {names}; name one, or a receipt by its id")
+    if not found:
+        raise NotFoundError(f"no save of {name!r} is open; `castle receipts --failed` lists them")
+    for one in found:
+        detail = f"{one.detail}; dismissed"
+        cx.execute(update(receipts).where(receipts.c.id == one.id).values(settled_at=now, detail=detail))
+    return tuple(found)
+
+
+def saved_since(cx: Connection, moment: int) -> bool:
+    """Whether any save has been ok since a moment in microseconds."""
+    query = select(receipts.c.id).where(receipts.c.state == "ok", receipts.c.at > moment).limit(1)
+    return cx.execute(query).first() is not None
 
 
 def list_receipts(cx: Connection, limit: int, offset: int, session: str | None, failed: bool) -> ReceiptPage:
@@ -104,17 +151,20 @@ def list_receipts(cx: Connection, limit: int, offset: int, session: str | None, 
     return ReceiptPage(total, offset, failing, tuple(_receipt(row) for row in rows))
 
 
-def last_failed(cx: Connection) -> Receipt | None:
-    """Return the latest save that failed and is still open."""
+def last_failed(cx: Connection, apart_from: Collection[str] = ()) -> Receipt | None:
+    """Return the latest save that failed and is still open, but for those of some transcripts."""
     if not _table_is_there(cx):
         return None
-    query = select(receipts).where(_FAILING).order_by(receipts.c.at.desc(), receipts.c.id.desc()).limit(1)
+    other = receipts.c.transcript.not_in(apart_from) if apart_from else true()
+    query = (
+        select(receipts).where(_FAILING, other).order_by(receipts.c.at.desc(), receipts.c.id.desc()).limit(1)
+    )
     row = cx.execute(query).first()
     return _receipt(row) if row is not None else None
 
 
 def unseen(cx: Connection) -> tuple[int, int | None]:
-    """Return how many messages were saved in receipts that nobody has asked for, and when the last was."""
+    """Return how many entries were saved in receipts that nobody has asked for, and when the last was."""
     if not _table_is_there(cx):
         return 0, None
     fresh = and_(receipts.c.seen.is_(False), receipts.c.state == "ok")
@@ -141,7 +191,7 @@ def _values(receipt: Receipt) -> dict[str, Any]:
         "hook": receipt.hook,
         "session": receipt.session,
         "transcript": receipt.transcript,
-        "expected": receipt.expected,
+        "expected": receipt.entries,
         "stored": receipt.stored,
         "new": receipt.new,
         "digest": receipt.digest,
@@ -160,11 +210,12 @@ def _receipt(row: Any) -> Receipt:
         hook=row.hook,
         session=row.session,
         transcript=row.transcript,
-        expected=row.expected,
+        entries=row.expected,
         stored=row.stored,
         digest=row.digest,
         state=row.state,
         detail=row.detail,
         new=row.new,
         settled_at=row.settled_at,
+        withheld=row.expected - row.stored if row.state == "ok" else 0,
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from castle.store.filing import Filing, NewDrawer, Place, Version, ensure_source, find_source
 from castle.store.ledger import Ledger, batches, to_json
@@ -92,7 +92,7 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How far a file was read: ``offset`` in bytes, ``edge`` the hash of what stands around its ends."""
+    """How far a file was read: ``offset`` in bytes, ``edge`` the hash of what stands before it."""
 
     format: str
     signature: str
@@ -171,6 +171,12 @@ def note_reading(cx: Connection, address: str, reading: Reading) -> None:
         cx.execute(insert(readings).values(address=address, **values))
     else:
         cx.execute(update(readings).where(readings.c.address == address).values(**values))
+
+
+def forget_readings(cx: Connection, addresses: Iterable[str]) -> None:
+    """Have the files at some addresses read from their start the next time."""
+    for address in addresses:
+        cx.execute(delete(readings).where(readings.c.address == address))
 
 
 def withdraw(cx: Connection, key: str, message: str) -> None:

@@ -13,8 +13,8 @@ INDEXED_ROWS = 20_000
 """Rows from which indexes of what a scope may name pay: below, a scan costs no more."""
 ANN_ROWS = 100_000
 """Rows in scope from which the index of vectors answers; below, every vector is read."""
-NPROBES = 4096
-"""More than the index of vectors has parts: with a quarter of them it finds less than .98 of the best."""
+PARTS = 16
+"""Parts of the index of vectors. All of them are read: a quarter holds less than .98 of the best."""
 REFINE = 4
 """How many times the limit is compared exactly, after the index has chosen by one bit a dimension."""
 UNINDEXED_SHARE = 8
@@ -45,7 +45,7 @@ def refresh(table: Any, columns: Sequence[str] = COLUMNS) -> None:
         if known is not None and known.num_unindexed_rows <= max(INDEXED_ROWS, rows // UNINDEXED_SHARE):
             continue
         if column == "vector":
-            config: object = IvfRq(distance_type="cosine")
+            config: object = IvfRq(distance_type="cosine", num_partitions=PARTS)
         else:
             config = BTree() if column in _TREES else Bitmap()
         table.create_index(column, config=config, replace=True)

@@ -83,7 +83,8 @@ class Vectors:
     ``watermark`` raises ProjectionUnavailable when the table is missing or damaged.
 
     Bounds, apart from what the last ten minutes left: at most STALE_VERSIONS + rows / ROWS_PER_VERSION
-    versions, and twice the size of the table + STALE_BYTES. Fragments: FRAGMENTS + rows / FULL_FRAGMENT.
+    versions, and twice the size of the table + STALE_BYTES. Fragments: FRAGMENTS + rows / FULL_FRAGMENT. Files:
+    four for each version and fragment.
     """
 
     name = "vectors"
@@ -167,11 +168,12 @@ class Vectors:
         def nearest(table: Any) -> pa.Table:
             query = table.search(vector, vector_column_name="vector").distance_type("cosine")
             query = query.where(where, prefilter=True)
-            # When a drawer was filed and ended is not indexed: counting would cost as much as the search.
-            if exact or scope.as_of is not None or not vector_index.pays(table, where):
+            # One source is small. When drawers were filed and ended is not indexed: to count costs a search.
+            alone = exact or scope.source is not None or scope.as_of is not None
+            if alone or not vector_index.pays(table, where):
                 query = query.bypass_vector_index()
             else:
-                query = query.nprobes(vector_index.NPROBES).refine_factor(vector_index.REFINE)
+                query = query.nprobes(vector_index.PARTS).refine_factor(vector_index.REFINE)
             # Leaving _distance out makes the native side warn on stderr at every query.
             return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + _SLACK).to_arrow()
 

@@ -235,6 +235,10 @@ def lowered(text: str) -> str:
     return text.replace("\u0130", "i").lower()  # the only one whose small form is two characters
 
 
+_SHORT_PREFIX = re.compile(r"sk-(?!ant-|proj-|svcacct-)")
+"""Where a word may go on behind a hyphen, as in ``task-sk-…``."""
+
+
 def starts_token(text: str, at: int, strict: bool) -> bool:
     r"""Tell whether a token can begin here: not inside a word, an escape such as ``\n`` or ``%3D`` aside."""
     if at < 0:
@@ -242,7 +246,7 @@ def starts_token(text: str, at: int, strict: bool) -> bool:
     if not strict or at == 0:
         return True
     before = text[at - 1]
-    if before in "-+":
+    if before == "+" or (before == "-" and _SHORT_PREFIX.match(text, at)):
         return at == 1 or not text[at - 2].isalnum()
     if not (before.isascii() and before.isalnum()):
         return True

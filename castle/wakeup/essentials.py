@@ -15,8 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from castle.text.words import words
 from castle.wakeup.candidates import Candidate
 from castle.wakeup.nearness import Nearness
+from castle.wakeup.snippets import one_line
 
 RECENCY, NOVELTY, USE = 0.45, 0.3, 0.25
 """The weights of the mean."""
@@ -29,6 +31,9 @@ ENOUGH = 120
 SAME_ROOM, SAME_SOURCE = 0.5, 0.75
 MOST_RANKED = 150
 """The best of the candidates, among which is chosen."""
+
+LEAST_WORDS, LEAST_BYTES = 6, 30
+"""What a message has at least that says something on its own: "Thanks." does not."""
 
 _DAY = 86_400_000_000
 _PROSE = frozenset((".md", ".markdown", ".rst", ".txt", ".adoc", ".org", ""))
@@ -64,6 +69,15 @@ def ranked(found: Sequence[Candidate], now: int, tau_days: float) -> list[Ranked
         return mean * place_weight(one) * min(1.0, math.sqrt(one.size / ENOUGH))
 
     return sorted((Ranked(one, score(one)) for one in found), key=lambda r: (-r.score, r.candidate.id))
+
+
+def tells(one: Candidate, text: str) -> bool:
+    """Whether a drawer says something to who was not there when it was said."""
+    line = one_line(text)
+    if one.kind != "message":
+        return bool(line)
+    # Bytes, because a character of Chinese says as much as a short word.
+    return len(line.encode("utf-8")) >= LEAST_BYTES and len(words(line)) >= LEAST_WORDS
 
 
 def place_weight(one: Candidate) -> float:

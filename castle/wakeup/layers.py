@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 from castle.config import Settings
+from castle.novelty import refresh
 from castle.records import Drawer
 from castle.store.palace import Palace
 from castle.store.reading import drawers_by_id, served
 from castle.text.served import mask_secrets
 from castle.wakeup.candidates import Candidate, candidates
-from castle.wakeup.essentials import MOST_RANKED, chosen, ranked
+from castle.wakeup.essentials import MOST_RANKED, chosen, ranked, tells
 from castle.wakeup.identity import Identity, read_identity
 from castle.wakeup.nearness import Nearness
 from castle.wakeup.page import longest
-from castle.wakeup.snippets import MOST_NAME, SHORT, day, name_of, one_line, snippet
+from castle.wakeup.snippets import MOST_NAME, SHORT, day, name_of, snippet
 from castle.wakeup.tokens import count, cut
 
 BUDGET = 900
@@ -26,8 +27,8 @@ OF_IDENTITY = 0.5
 OF_SNIPPET = 100
 """Tokens of one drawer at most: some scripts have one for each character."""
 MOST_SHOWN = 60
-MAY_LACK = 0.1
-"""The share of the candidates that may be without a novelty score."""
+MAY_LACK, FEW = 0.1, 100
+"""The share of the candidates that may be without a novelty score, and how many may in any case."""
 MORE = 'More: `castle recall --wing W --room R`, `castle search "words"` (castle_search).'
 
 
@@ -57,11 +58,16 @@ class Essentials:
     degraded: tuple[str, ...]
 
 
-def wake_up(palace: Palace, settings: Settings, wing: str | None = None, budget: int = BUDGET) -> WakeUp:
+def wake_up(
+    palace: Palace, settings: Settings, wing: str | None = None, budget: int = BUDGET, *, scoring: float = 0
+) -> WakeUp:
     """Return the wake-up of a wing or of all of them; it never has more than ``budget`` tokens.
 
-    The text is shorter where there is little to say. Raises PalaceError for a damaged drawer.
+    The text is shorter where there is little to say. Up to ``scoring`` seconds are spent on novelty scores
+    that are missing. Raises PalaceError for a damaged drawer.
     """
+    if scoring and not palace.unready and _lacking(_candidates(palace, wing)):
+        refresh(palace, scoring)
     identity = read_identity(settings.home, palace.salt)
     return composed(identity, _essentials(palace, wing, settings.recency_tau_days), wing, budget, palace.salt)
 
@@ -82,6 +88,15 @@ def composed(
     )
 
 
+def _candidates(palace: Palace, wing: str | None) -> list[Candidate]:
+    with palace.ledger.read() as cx:
+        return candidates(cx, wing)
+
+
+def _lacking(found: Sequence[Candidate]) -> int:
+    return sum(one.novelty is None for one in found)
+
+
 def _essentials(palace: Palace, wing: str | None, tau_days: float) -> Essentials:
     now = palace.ledger.clock()
     with palace.ledger.read() as cx:
@@ -95,15 +110,15 @@ def _essentials(palace: Palace, wing: str | None, tau_days: float) -> Essentials
         texts = {id_: served(drawer) for id_, drawer in read.items()}
         nearness = Nearness(cx, [*pins, *(r.candidate for r in rest)], texts)
         items = [*pins]
-        others = (one for one in chosen(rest, nearness, pins) if one_line(texts[one.id]))
-        items += islice(others, max(0, MOST_SHOWN - len(pins)))
+        telling = [r for r in rest if tells(r.candidate, texts[r.candidate.id])]
+        items += islice(chosen(telling, nearness, pins), max(0, MOST_SHOWN - len(pins)))
         return Essentials(items, len(pins), read, _reasons(found))
 
 
 def _reasons(found: Sequence[Candidate]) -> tuple[str, ...]:
     """Say what the ranking had to do without; a few drawers that came last count for nothing."""
-    lacking = sum(one.novelty is None for one in found)
-    if lacking <= MAY_LACK * len(found):
+    lacking = _lacking(found)
+    if lacking <= max(FEW, MAY_LACK * len(found)):
         return ()
     which = "no" if lacking == len(found) else f"{len(found) - lacking} of {len(found)}"
     return (f"{which} drawers that were ranked have a novelty score: `castle repair --backfill-novelty`",)
@@ -121,10 +136,11 @@ class _Writer:
         self._lines: dict[str, str] = {}
         whole = identity.text or identity.hint
         self._identity = cut(whole, int(OF_IDENTITY * budget))
-        reasons = [identity.reason] if identity.reason else []
+        # What only the user can mend; how the ranking went is no concern of an agent that begins.
+        self._reasons = [identity.reason] if identity.reason else []
         if self._identity != whole:
-            reasons.append(f"{identity.path} is too long to be shown whole")
-        self.degraded = (*reasons, *essentials.degraded)
+            self._reasons.append(f"{identity.path} is too long to be shown whole")
+        self.degraded = (*self._reasons, *essentials.degraded)
 
     def text(self, shown: int) -> str:
         """Return the text with the first ``shown`` of the essentials."""
@@ -173,7 +189,7 @@ class _Writer:
         )
         left = ", ".join(f"{number} {what}" for number, what in counts if number)
         lines = [f"Left out for want of room: {left}."] if left else []
-        lines += [f"Note: {snippet(reason, SHORT)}" for reason in self.degraded]
+        lines += [f"Note: {snippet(reason, SHORT)}" for reason in self._reasons]
         return "\n".join([*lines, MORE] if self._essentials.items else lines)
 
     def _name(self, name: str) -> str:

@@ -75,12 +75,22 @@ def prerender(palace: Palace, settings: Settings) -> bool:
             "lineage": made.lineage,
             "common": made.common,
             "novelty": made.novelty,
+            "identity": state_of(settings.home),
             "wings": {place.directory: place.wing for place in places},
         },
     }
     # A lone surrogate has no UTF-8; as an escape of JSON it is read back as what it was.
     replace(path, json.dumps(document).encode("ascii"), 0o600)
     return True
+
+
+def knows_identity(palace: Palace, settings: Settings) -> bool:
+    """Whether the file was written with the identity as it is now; cheap, and asks the palace nothing."""
+    try:
+        of = json.loads((palace.root / FILE_NAME).read_bytes())["of"]
+        return bool(of["identity"] == state_of(settings.home))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _text(palace: Palace, settings: Settings, wing: str | None) -> str:

@@ -27,7 +27,8 @@ def test_all_in_force(run: Run, project: Path) -> None:
     shown = run("doctor")
     assert shown.code == 0, shown.out
     assert all(check.name in shown.out for check in CHECKS)
-    assert len(shown.out.splitlines()) == len(CHECKS) + 1
+    assert [line.split(":")[0] for line in shown.out.splitlines()] == [check.name for check in CHECKS]
+    assert "recall: not checked not in use: hooks.recall is off; no server answers -> castle" in shown.out
     told = run("doctor", "--json")
     assert told.code == 0
     assert json.loads(told.out)["in_force"] is True

@@ -364,6 +364,18 @@ def test_numbers_agree_with_their_nouns(count: int, words: str) -> None:
     assert counted(count, "drawer") == words
 
 
+def test_of_long_paths_a_list_shows_the_end(run: Run, tmp_path: Path) -> None:
+    place = tmp_path / ("a" * 100) / ("b" * 100) / "notes.md"
+    place.parent.mkdir(parents=True)
+    place.write_text("The lantern is lit.\n", encoding="utf-8")
+    run("mine", str(place.parent))
+    for more in ((), ("--sources",)):
+        shown = run("list", *more).out
+        assert "bbb/notes.md" in shown and "a" * 50 not in shown
+        assert max(map(len, shown.splitlines())) < 160
+        assert str(place.parent) in run("list", *more, "--json").out
+
+
 class Terminal(io.StringIO):
     """A terminal to write to."""
 

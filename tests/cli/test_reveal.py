@@ -83,10 +83,11 @@ def test_it_needs_a_terminal(run: Run, sealed: str, own_home: Path) -> None:
 
 
 def test_it_shows_the_text_to_who_types_the_id(sealed: str, own_home: Path) -> None:
-    code, shown = at_a_terminal("reveal", sealed[:8], typed=sealed[:6])
-    assert code == 0
-    assert f"The token of the harbour is {TOKEN} for now." in shown
-    assert noted(own_home) == [(sealed, "github_token")]
+    for typed in (sealed[:6], sealed[:8], f" {sealed.upper()} "):
+        code, shown = at_a_terminal("reveal", sealed[:8], typed=typed)
+        assert code == 0, typed
+        assert f"The token of the harbour is {TOKEN} for now." in shown
+    assert noted(own_home) == [(sealed, "github_token")] * 3
 
 
 def test_it_shows_nothing_to_who_types_something_else(sealed: str, own_home: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from castle.cli.searching import unknown_place
+from castle.store.reading import PlaceCount
 from tests.cli.conftest import Run
 from tests.mine.conftest import FILES, write
 
@@ -35,9 +37,9 @@ def ask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 def test_an_answer_says_what_ran_and_what_did_not(ask: Ask) -> None:
     out, err = ask("search", "graphql", "--mode", "standard")
     assert "GraphQL" in out
-    assert re.search(
-        r"mode standard: .*fusion, cross-encoder, quality; without judge, soar \(mode standard\)", err
-    )
+    assert re.search(r"mode standard: .*fusion, cross-encoder, quality; without judge, soar$", err, re.M)
+    _, explained = ask("search", "graphql", "--mode", "standard", "--explain")
+    assert "; without judge, soar (mode standard)" in explained
 
 
 def test_what_the_cross_encoder_keeps_is_counted(ask: Ask, tmp_path: Path) -> None:
@@ -104,3 +106,30 @@ def test_a_kind_or_role_that_there_is_not_is_refused(run: Run, option: str, valu
     done = run("search", "oars", option, value)
     assert done.code == 2
     assert f"{option.lstrip('-')} '{value}' is none of {known}" in done.err
+
+
+def test_what_is_optional_and_absent_is_named_and_explained_only_when_asked(ask: Ask) -> None:
+    _, err = ask("search", "graphql", "--mode", "max")
+    (line,) = (line for line in err.splitlines() if line.startswith("mode max"))
+    assert line.endswith("without judge, soar")
+    _, explained = ask("search", "graphql", "--mode", "max", "--explain")
+    assert "soar (Soar is switched off by CASTLE_SML_DISABLED)" in explained
+
+
+def test_an_empty_answer_claims_no_stage_that_had_nothing_to_read(ask: Ask) -> None:
+    _, err = ask("search", "graphql", "--mode", "max", "--wing", "nosuch")
+    assert "fusion; without cross-encoder, judge, soar, quality" in err
+
+
+def test_an_unknown_place_is_told_with_those_whose_names_are_near() -> None:
+    def place(wing: str) -> PlaceCount:
+        return PlaceCount(wing, "general", 1, 0, 0)
+
+    few = [place("garden"), place("shop")]
+    assert unknown_place(few, "shop") == ""
+    assert unknown_place(few, "gardn") == "there is no wing gardn; there are: garden, shop"
+    assert unknown_place(few, "shop", "attic") == "there is no room attic; there are: general"
+    assert unknown_place([], "shop") == "there is no wing shop"
+    many = [place("garden"), *(place(f"x{number:03}") for number in range(50))]
+    assert unknown_place(many, "gardn") == "there is no wing gardn; near it are: garden"
+    assert unknown_place(many, "ooo").endswith("x018 and 31 more (`castle status`)")

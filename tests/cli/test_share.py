@@ -135,9 +135,40 @@ def test_connect_and_disconnect(run: Run, own_home: Path, agent: str) -> None:
     assert {change["outcome"] for change in gone["changes"]} == {"absent"}
 
 
+def test_what_share_wrote_somewhere_is_taken_out_there(run: Run, own_home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "any.json"
+    assert "restart the program that" in run("share", "--with", "generic", "--write", "--path", str(file)).err
+    done = run("disconnect", "generic", "--path", str(file))
+    assert done.code == 0
+    assert "it is deleted" in done.out
+    assert not list(tmp_path.glob("any.json*"))
+
+
+def test_disconnect_keeps_and_names_what_was_added(run: Run, own_home: Path) -> None:
+    file = own_home / ".codex" / "config.toml"
+    file.parent.mkdir()
+    text = '[mcp_servers.castle]\ncommand = "castle-mcp"\nstartup_timeout_sec = 20\n'
+    file.write_text(text, "utf-8")
+    done = run("disconnect", "codex")
+    assert done.code == 3
+    assert f"MCP server: kept in {file} (it also holds" in done.out
+    assert "startup_timeout_sec" in done.out
+    assert file.read_text("utf-8") == text
+    forced = run("disconnect", "codex", "--force")
+    assert forced.code == 0
+    assert f"{file}.castle-backup" in forced.err
+    assert file.read_text("utf-8") == ""
+
+
+def test_connect_offers_only_what_it_takes(run: Run) -> None:
+    assert "generic" not in run("connect", "nosuch").err
+    assert "gemini-cli" in run("connect", "nosuch").err
+    assert "generic" in run("disconnect", "nosuch").err
+
+
 def test_connect_takes_only_what_it_is_told(run: Run, own_home: Path) -> None:
     run("connect", "claude", "--no-hooks")
-    assert sorted(tree(own_home)) == [".claude.json"]
+    assert sorted(tree(own_home)) == [".claude.json", ".claude.json.castle-made"]
     run("connect", "cursor")
     assert json.loads((own_home / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"]["castle"]
 

@@ -12,14 +12,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from castle.clients import connect as connecting
-from castle.clients import files
+from castle.clients import files, servers
 from castle.clients.changes import Change
 from castle.clients.connect import Installed, connect, disconnect, installed
 from castle.clients.events import EVENTS
-from castle.clients.files import BACKUP, read
+from castle.clients.files import BACKUP, MADE, read
 from castle.clients.servers import Server
 from castle.clients.table import CLIENTS, Client, Places, client
-from castle.errors import ConfigError, RefusedError
+from castle.errors import ConfigError, RefusedError, UsageError
 from tests.clients.conftest import Write, settings, toml_texts, tree, written
 
 SERVER = Server("/opt/castle/bin/castle-mcp", 'C:\\memory "x"')
@@ -145,6 +145,8 @@ def test_another_palace_replaces_our_own_entries(where: Places, write: Write) ->
     was = hooks.read_bytes()
     put(client("codex"), where)
     path.write_text(path.read_text("utf-8") + "\nstartup_timeout_sec = 20", "utf-8")
+    assert outcomes(disconnect(client("codex"), where)) == [("mcp", "kept"), ("hooks", "removed")]
+    put(client("codex"), where, mcp=False)
     changes = connect(client("codex"), Server("castle-mcp"), where, hook_program="castle-hook")
     assert outcomes(changes) == [("mcp", "replaced"), ("hooks", "replaced")]
     assert tomllib.loads(path.read_text("utf-8"))["mcp_servers"]["castle"] == {
@@ -153,8 +155,104 @@ def test_another_palace_replaces_our_own_entries(where: Places, write: Write) ->
     }
     commands = [one["hooks"][0]["command"] for one in json.loads(hooks.read_text("utf-8"))["hooks"]["Stop"]]
     assert commands == ["x", "castle-hook --hook stop --harness codex"]
-    disconnect(client("codex"), where)
+    kept = path.read_bytes()
+    disconnect(client("codex"), where, force=True)
     assert (path.read_text("utf-8"), hooks.read_bytes()) == (before, was)
+    assert path.with_name(path.name + BACKUP).read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "left"),
+    [
+        ("codex", ".codex/config.toml", '[mcp_servers.castle]\ncommand = "castle-mcp"\n', ""),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"castle": {"command": "castle-mcp"}}}', "{}"),
+    ],
+)
+def test_a_file_that_the_user_made_is_never_deleted(
+    where: Places, write: Write, name: str, file: str, text: str, left: str
+) -> None:
+    path = write(file, text)
+    for again in range(2):
+        if again:
+            path.write_text(text, "utf-8")
+            put(client(name), where, with_hooks=False)
+        (change, *_) = disconnect(client(name), where)
+        assert change.outcome == "removed"
+        assert path.read_text("utf-8") == left
+
+
+@pytest.mark.parametrize("connected", [False, True])
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ("startup_timeout_sec = 20\n", "startup_timeout_sec"),
+        ('[mcp_servers.castle.env]\nX = "1"\n', "env"),
+        ('env = {X = "1"}\n', "env"),
+    ],
+)
+def test_what_a_user_has_added_to_our_entry_stays(
+    where: Places, write: Write, connected: bool, more: str, key: str
+) -> None:
+    if connected:
+        path = write(".codex/config.toml", 'model = "o3"\n')
+        put(client("codex"), where)
+        path.write_text(path.read_text("utf-8") + more, "utf-8")
+    else:
+        path = write(".codex/config.toml", '[mcp_servers.castle]\ncommand = "castle-mcp"\n' + more)
+    before = tree(path.parent)
+    (change, _) = disconnect(client("codex"), where)
+    assert (change.outcome, change.backup) == ("kept", None)
+    assert change.note == (f"it also holds what Castle did not write: {key}; --force takes it out with them")
+    left = tree(path.parent)
+    assert left["config.toml"] == before["config.toml"]
+    assert left.get("config.toml" + BACKUP) == before.get("config.toml" + BACKUP)
+    (change, _) = disconnect(client("codex"), where, force=True)
+    assert change.outcome == "removed" and change.backup is not None
+    assert path.read_text("utf-8") == ('model = "o3"\n' if connected else "")
+    assert change.backup.read_bytes() == before["config.toml"]
+
+
+def test_values_that_say_nothing_are_no_addition(where: Places, write: Write) -> None:
+    entry = {"type": "stdio", "command": "castle-mcp", "args": [], "env": {}}
+    path = write(".claude.json", json.dumps({"mcpServers": {"castle": entry}, "tips": 1}))
+    assert disconnect(client("claude"), where)[0].outcome == "removed"
+    assert json.loads(path.read_text("utf-8")) == {"tips": 1}
+
+
+def test_a_file_that_castle_made_goes_however_often_it_was_changed(where: Places) -> None:
+    put(client("cursor"), where)
+    connect(client("cursor"), Server("castle-mcp"), where, hook_program="castle-hook")
+    (change,) = disconnect(client("cursor"), where)
+    assert "Castle had made this file" in change.note
+    assert tree(where.home) == {}
+    put(client("cursor"), where)
+    path = where.home / ".cursor" / "mcp.json"
+    path.write_text(path.read_text("utf-8").replace('"command"', '"env": {"X": "1"}, "command"'), "utf-8")
+    was = path.read_bytes()
+    disconnect(client("cursor"), where, force=True)
+    assert tree(path.parent) == {f"mcp.json{BACKUP}": was}
+
+
+def test_a_copy_that_differs_from_what_is_left_stays(where: Places, write: Write) -> None:
+    path = write(".cursor/mcp.json", '{"a": 1}')
+    put(client("cursor"), where)
+    path.write_text(path.read_text("utf-8").replace("1", "2", 1), "utf-8")
+    (change,) = disconnect(client("cursor"), where)
+    assert path.read_text("utf-8") == '{"a": 2}'
+    assert change.backup is not None and change.backup.read_text("utf-8") == '{"a": 1}'
+
+
+def test_one_file_is_disconnected_by_its_path(where: Places, tmp_path: Path) -> None:
+    file = tmp_path / "any.json"
+    put(client("codex"), where)
+    servers.adding(client("generic"), read(file), SERVER, replace=False).done()
+    once = tree(where.home)
+    assert outcomes(disconnect(client("generic"), where, path=file)) == [("mcp", "removed")]
+    assert not file.exists()
+    assert outcomes(disconnect(client("codex"), where, path=tmp_path / "none")) == [("mcp", "absent")]
+    assert tree(where.home) == once
+    with pytest.raises(UsageError, match="castle disconnect generic --path FILE"):
+        disconnect(client("generic"), where)
 
 
 def test_a_server_of_that_name_that_is_not_ours_is_left(where: Places, write: Write) -> None:
@@ -198,7 +296,7 @@ def test_hooks_of_another_shape_are_refused(where: Places, write: Write, text: s
 
 def test_only_what_is_asked_for(where: Places) -> None:
     assert outcomes(put(client("codex"), where, mcp=False)) == [("hooks", "added")]
-    assert sorted(tree(where.home)) == [".codex", ".codex/hooks.json"]
+    assert sorted(tree(where.home)) == [".codex", ".codex/hooks.json", f".codex/hooks.json{MADE}"]
     assert outcomes(put(client("codex"), where, with_hooks=False)) == [("mcp", "added")]
     assert outcomes(disconnect(client("codex"), where)) == [("mcp", "removed"), ("hooks", "removed")]
 
@@ -282,7 +380,7 @@ def test_variables_of_the_hosts_are_honoured(where: Places, tmp_path: Path) -> N
         place.mkdir()
         moved = Places(where.home, {variable: str(place)}, "linux")
         put(known, moved)
-        assert sorted(tree(place)) == names
+        assert [name for name in sorted(tree(place)) if not name.endswith(MADE)] == names
         disconnect(known, moved)
         assert [name for name in tree(place) if name != ".gemini"] == []
     assert tree(where.home) == {}
@@ -317,14 +415,14 @@ def test_installed_says_what_is_there(where: Places) -> None:
 
 def test_installed_tells_what_codex_trusts(where: Places, write: Write) -> None:
     put(client("codex"), where)
-    assert installed(where.home, {})[0].note == "hooks are not trusted in Codex yet: open /hooks there"
+    assert installed(where.home, {})[0].note == ("hooks are not trusted in Codex yet: type /hooks in Codex")
     hooks = where.home / ".codex/hooks.json"
     config = where.home / ".codex/config.toml"
     names = ["session_start", "user_prompt_submit", "post_tool_use", "subagent_stop", "stop", "pre_compact"]
     trusted = "".join(f'\n[hooks.state."{hooks}:{name}:0:0"]\ntrusted_hash = "x"\n' for name in names)
     config.write_text(config.read_text("utf-8") + trusted, "utf-8")
     assert installed(where.home, {})[0].note == (
-        "hooks of SessionEnd are not trusted in Codex yet: open /hooks there"
+        "hooks of SessionEnd are not trusted in Codex yet: type /hooks in Codex"
     )
     config.write_text(f"{config.read_text('utf-8')}\n[features]\nhooks = false\n", "utf-8")
     assert "features.hooks is off" in installed(where.home, {})[0].note
@@ -368,3 +466,7 @@ def test_what_is_to_be_done_after(where: Places) -> None:
     codex = client("codex")
     assert connecting.after(codex, put(codex, where)) == ["restart Codex to have it read its settings again"]
     assert connecting.after(codex, put(codex, where)) == []
+    added = Change("mcp", where.home, "added")
+    assert connecting.after(client("generic"), [added]) == [
+        "restart the program that reads this file to have it read its settings again"
+    ]

@@ -39,6 +39,31 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
+def test_unset_takes_a_key_out_and_compiles_again(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "castle" / "castle.yaml"
+    assert "k_rrf is not set in" in run("config", "unset", "k_rrf")[1]
+    assert not file.exists()
+    run("config", "set", "hooks.recall", "true")
+    file.write_text(f"# mine\n{file.read_text('utf-8')}k_rrf: 70\n", "utf-8")
+    out, err = run("config", "unset", "hooks.recall")
+    assert out == ""
+    assert "hooks.recall is no longer set in" in err
+    assert "in force is false (default)" in err
+    assert file.read_text("utf-8") == "# mine\nk_rrf: 70\n"
+    assert json.loads((file.parent / "hooks.json").read_text("utf-8"))["recall"] is False
+    with pytest.raises(CastleError, match="did you mean k_rrf"):
+        run("config", "unset", "k_rff")
+
+
+def test_a_token_that_no_server_accepts_is_refused(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(CastleError, match="at least 16 characters") as caught:
+        run("config", "set", "serve_token", "-", given="fifteen-letters\n")
+    assert "fifteen" not in str(caught.value)
+    assert not (tmp_path / "castle" / "castle.yaml").exists()
+    run("config", "set", "serve_token", "-", given="sixteen-letters!\n")
+    run("config", "set", "serve_token", "null")
+
+
 def test_show_lists_every_key_with_its_origin(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castle.config import keys, load, set_user
+from castle.config import keys, load, set_user, unset_user
 from castle.errors import ConfigError, RefusedError
 
 
@@ -75,6 +75,44 @@ def test_only_the_key_changes(home: Path, before: str, key: str, value: object, 
     assert edited(home, before, key, value) == after
     settings = load(env={"HOME": str(home.parent)})
     assert settings.origin(key) == "user ~/.castle/castle.yaml"
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        ("k_rrf: 70\n", "k_rrf", ""),
+        ("# mine\nk_rrf: 70  # tuned\n# end\n", "k_rrf", "# mine\n# end\n"),
+        ("\ufefffusion: rrf\r\nk_rrf: 70\r\n", "fusion", "\ufeffk_rrf: 70\r\n"),
+        ("fusion: rrf\nk_rrf: 70", "k_rrf", "fusion: rrf\n"),
+        ("k_rrf:\nfusion: rrf\n", "k_rrf", "fusion: rrf\n"),
+        ("  k_rrf: 60\n  fusion: rrf\n", "k_rrf", "  fusion: rrf\n"),
+        ("{k_rrf: 60, fusion: rrf}\n", "k_rrf", "{fusion: rrf}\n"),
+        ("entity_languages:\n  - en # x\n# y\nk_rrf: 1\n", "entity_languages", "# y\nk_rrf: 1\n"),
+        ("llm_model: >\n  a\n  b\nk_rrf: 1\n", "llm_model", "k_rrf: 1\n"),
+        ("llm_model: >\n  a\n  b\n", "llm_model", ""),
+        ("hooks:\n  recall: true\n# z\nk_rrf: 1\n", "hooks.recall", "# z\nk_rrf: 1\n"),
+        ("hooks: # all\n  recall: true\n  wake_up: no\n", "hooks.wake_up", "hooks: # all\n  recall: true\n"),
+        ("hooks: {recall: true, wake_up: no} # x\n", "hooks.recall", "hooks: {wake_up: no} # x\n"),
+        ("hooks: {recall: true}\nk_rrf: 1\n", "hooks.recall", "k_rrf: 1\n"),
+        ("people_map: {a: b,\n  c: d}\nk_rrf: 1\n", "people_map", "k_rrf: 1\n"),
+    ],
+)
+def test_only_the_key_goes(home: Path, before: str, key: str, after: str) -> None:
+    file = home / "castle.yaml"
+    file.write_bytes(before.encode("utf-8"))
+    assert unset_user(key, home=home) == (file, True)
+    assert file.read_bytes().decode("utf-8") == after
+    assert load(env={}, home=home).origin(key) == "default"
+    assert unset_user(key, home=home) == (file, False)
+
+
+@pytest.mark.parametrize("text", ["--- {k_rrf: &a 1, embedder_dim: *a}\n", "? k_rrf\n: 1\nfusion: rrf\n"])
+def test_what_cannot_be_taken_out_safely_is_left(home: Path, text: str) -> None:
+    file = home / "castle.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises((RefusedError, ConfigError)):
+        unset_user("k_rrf", home=home)
+    assert file.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from castle import Castle
+from castle import Castle, config
 from castle.clients.connect import connect
 from castle.clients.servers import Server
 from castle.clients.table import client, places
-from castle.doctor import agents
+from castle.doctor import Context, agents
 from tests.doctor.conftest import looked
 
 HOOK = Path(sys.executable).with_name("castle-hook")
@@ -47,6 +47,29 @@ def test_hooks_that_are_switched_off_or_missing(castle: Castle, own_home: Path) 
     del settings["hooks"]["Stop"]
     file.write_text(json.dumps(settings), encoding="utf-8")
     assert "Stop" in looked(castle, agents.clients).detail
+
+
+def test_hooks_that_codex_does_not_trust(castle: Castle, own_home: Path) -> None:
+    where = places(own_home, {})
+    connect(client("codex"), Server("castle-mcp"), where, hook_program=shlex.quote(str(HOOK)))
+    found = looked(castle, agents.clients)
+    assert (found.status, found.help) == ("failed", "type /hooks in Codex and trust them")
+
+
+def test_recall(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert looked(castle, agents.recall).detail == "not in use: hooks.recall is off; no server answers"
+    config.set_user("hooks.recall", True, home=castle.settings.home)
+    settings = config.load({"palace_path": str(castle.root)}, home=castle.settings.home)
+    on = Context(settings, castle._palace)
+    found = agents.recall(on)
+    assert (found.status, found.help[:12]) == ("not checked", "castle serve")
+    assert "no server answers at " in found.detail
+    monkeypatch.setattr("castle.local.ask", lambda *_: {"text": ""})
+    found = agents.recall(on)
+    assert found.status == "ok"
+    assert found.detail.startswith("hooks.recall is on; a server answers after ")
+    monkeypatch.setattr(agents, "RECALL_SECONDS", -1.0)
+    assert agents.recall(on).status == "failed"
 
 
 def test_a_hook_that_is_gone(castle: Castle, own_home: Path, tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ import pytest
 from sqlalchemy import update
 
 from castle import Castle
+from castle.clients.connect import connect
+from castle.clients.servers import Server
+from castle.clients.table import client, places
 from castle.doctor import palace
 from castle.store import receipts
 from castle.store.ledger import set_value
@@ -145,19 +148,26 @@ def receipt(clock: TurnedClock, state: receipts.State, session: str = "s1") -> r
     )
 
 
-def test_saves(castle: Castle, clock: TurnedClock) -> None:
+def test_saves(castle: Castle, clock: TurnedClock, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = looked(castle, palace.receipts)
     assert (found.status, found.detail[:10]) == ("not checked", "not in use")
+    assert found.help == "castle connect AGENT"
+    connect(client("codex"), Server("castle-mcp"), places(own_home, {}), hook_program="castle-hook")
+    assert "begin a session" in looked(castle, palace.receipts).help
     ledger = castle._palace().ledger
     with ledger.write() as cx:
         receipts.record(cx, receipt(clock, "ok"))
-    assert looked(castle, palace.receipts).status == "ok"
+    found = looked(castle, palace.receipts)
+    assert found.status == "ok"
+    assert "2 of 4 entries stored, 2 withheld (private)" in found.detail
     with ledger.write() as cx:
         receipts.record(cx, receipt(clock, "failed", "s2"))
     found = looked(castle, palace.receipts)
     assert found.status == "failed"
     assert "the disk" in found.detail
-    assert "castle receipts --failed" in found.help
+    assert "castle receipts --dismiss 2" in found.help
+    monkeypatch.setattr(Path, "exists", lambda self: True)
+    assert "castle receipts --failed" in looked(castle, palace.receipts).help
     with ledger.write() as cx:
         receipts.record(cx, receipt(clock, "ok", "s2"))
     assert looked(castle, palace.receipts).status == "ok"
@@ -177,6 +187,10 @@ def test_events_that_wait(castle: Castle, clock: TurnedClock) -> None:
     assert found.status == "failed"
     assert "5 hours" in found.detail
     assert found.help == "castle sweep"
+    (folder / "drainer.lock").write_text(f"{os.getpid()}\n", encoding="utf-8")
+    found = looked(castle, palace.spool)
+    assert found.status == "ok"
+    assert f"a drainer is at work on them (process {os.getpid()})" in found.detail
 
 
 def test_a_full_disk(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:

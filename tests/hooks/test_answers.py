@@ -142,6 +142,16 @@ def test_a_failed_save_is_said_to_the_person_and_to_the_model(said: Said, place:
 
 
 @pytest.mark.parametrize(
+    ("session", "name"), [("0199-ab", "0199-ab"), ("$(rm x)", "ID"), ("--all", "ID"), (5, "ID"), ("", "ID")]
+)
+def test_how_a_missing_transcript_is_settled_is_said(
+    said: Said, place: Path, session: object, name: str
+) -> None:
+    failure(place, detail="missing", session=session)
+    assert f"`castle receipts --dismiss {name}` if the transcript" in said()["systemMessage"]
+
+
+@pytest.mark.parametrize(
     "data", [b"nonsense", b"[]", b'{"at":"x","detail":5}', b'{"at":' + b"9" * 400 + b"}"]
 )
 def test_word_of_a_failure_that_cannot_be_read_stops_nothing(said: Said, place: Path, data: bytes) -> None:

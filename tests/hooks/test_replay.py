@@ -97,7 +97,7 @@ def check(root: Path, *replays: Replay) -> None:
         for replay in replays:
             last = lasts[replay.session]
             assert (last.state, last.detail) == ("ok", "")
-            assert last.expected == last.stored == len(expected_of(*files_of(replay)))
+            assert last.entries == last.stored == len(expected_of(*files_of(replay)))
             assert len(last.digest) == 32
         assert {finding.status for finding in castle.verify()} == {"ok"}
         assert castle.status().spool_events == 0
@@ -158,7 +158,7 @@ def test_what_a_killed_drainer_left_is_filed_by_the_next(root: Path) -> None:
     with Castle() as castle:
         assert castle.sessions().sessions[0].messages == 2000
         last = castle.receipts().receipts[0]
-        assert (last.state, last.expected, last.stored) == ("ok", 2000, 2000)
+        assert (last.state, last.entries, last.stored) == ("ok", 2000, 2000)
         assert castle.status().spool_events == 0
 
 
@@ -230,7 +230,7 @@ def test_a_save_that_fails_is_told_until_one_succeeds(root: Path) -> None:
     with Castle() as castle:
         assert castle.last_failed_save() is None
         newest, oldest = castle.receipts(session="s1").receipts
-        assert (newest.state, newest.expected, newest.stored, newest.new) == ("ok", 3, 3, 3)
+        assert (newest.state, newest.entries, newest.stored, newest.new) == ("ok", 3, 3, 3)
         assert oldest.settled_at == newest.at
     said = json.loads(call("claude-code", "session-start", begin).stdout)
     assert "systemMessage" not in said

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from castle import Castle
-from castle.errors import PalaceError
+from castle.errors import NotFoundError, PalaceBusyError, PalaceError, UsageError
 from castle.hooks import spool as hook_spool
 from castle.mine import spool as mine_spool
 from castle.mine.formats import recall_block
 from castle.mine.receipts import compare
-from castle.mine.spool import GIVE_UP_AFTER
+from castle.mine.spool import GIVE_UP_AFTER, QUIET_AFTER
+from castle.store.locks import FileLock
 from castle.store.receipts import Receipt
-from castle.store.spool import waiting
+from castle.store.spool import LOCK, waiting
 from tests.conftest import TurnedClock
 from tests.mine.test_convos import EXPORTS, line, talk
 
@@ -73,18 +75,96 @@ def test_a_save_leaves_a_receipt(castle: Castle, tmp_path: Path) -> None:
     castle.drain_spool()
     first = last(castle)
     assert (first.harness, first.hook, first.session) == ("claude-code", "stop", "s1")
-    assert (first.expected, first.stored, first.new, first.state, first.detail) == (4, 4, 4, "ok", "")
+    assert (first.entries, first.stored, first.new, first.state, first.detail) == (4, 4, 4, "ok", "")
     assert first.transcript == str(path)
     path.write_text("".join(talk(6)), encoding="utf-8")
     note(castle, path, "session-end")
     castle.drain_spool()
     second = last(castle)
-    assert (second.hook, second.expected, second.stored, second.new) == ("session-end", 6, 6, 2)
+    assert (second.hook, second.entries, second.stored, second.new) == ("session-end", 6, 6, 2)
     assert second.digest != first.digest
     note(castle, path, "session-end")
     castle.drain_spool()
-    assert (last(castle).digest, last(castle).new) == (second.digest, 0)
-    assert castle.receipts().total == 3
+    assert (last(castle).digest, last(castle).new) == (second.digest, 2)
+    assert castle.receipts().total == 2
+
+
+@pytest.mark.parametrize("hook", ["session-start", "user-prompt-submit", "stop"])
+def test_an_event_without_anything_new_only_renews_the_last_receipt(
+    castle: Castle, tmp_path: Path, clock: TurnedClock, hook: str
+) -> None:
+    path = write(tmp_path, talk(4))
+    note(castle, path)
+    castle.drain_spool()
+    first = last(castle)
+    clock.now += 5_000_000
+    note(castle, path, hook)
+    castle.drain_spool()
+    (only,) = castle.receipts().receipts
+    assert only == replace(first, at=only.at)
+    assert only.at > first.at
+    path.unlink()
+    note(castle, path)
+    castle.drain_spool()
+    write(tmp_path, talk(4))
+    castle.drain_spool()
+    assert [one.state for one in castle.receipts().receipts] == ["ok", "failed", "ok"]
+
+
+def test_a_transcript_that_is_gone_can_be_dismissed(castle: Castle, tmp_path: Path) -> None:
+    note(castle, tmp_path / "gone.jsonl", session="lost")
+    note(castle, tmp_path / "kept.jsonl", session="other")
+    castle.drain_spool()
+    with pytest.raises(NotFoundError, match="no save of 'nobody' is open"):
+        castle.dismiss_save("nobody")
+    (done,) = castle.dismiss_save("lo")
+    assert done.gone
+    assert (done.receipt.session, done.receipt.detail) == ("lost", "missing")
+    assert word(castle)["session"] == "other"
+    assert castle.drain_spool().events == 1
+    assert castle.receipts().failing == 1
+    assert castle.receipts(session="lost").receipts[0].detail == "missing; dismissed"
+    (done,) = castle.dismiss_save(str(castle.receipts(session="other").receipts[0].id))
+    assert (waiting(castle.root), word(castle), castle.last_failed_save()) == (0, {}, None)
+    note(castle, tmp_path / "gone.jsonl", session="lost")
+    castle.drain_spool()
+    assert castle.receipts().failing == 1
+
+
+def test_dismissing_lets_nothing_go_that_can_still_be_saved(castle: Castle, tmp_path: Path) -> None:
+    path = tmp_path / "claude" / "s1.jsonl"
+    note(castle, path)
+    note(castle, tmp_path / "b.jsonl", session="s2")
+    castle.drain_spool()
+    write(tmp_path, talk(2))
+    with pytest.raises(UsageError, match="several sessions begin with s: s1, s2"):
+        castle.dismiss_save("s")
+    (done,) = castle.dismiss_save("s1")
+    assert not done.gone
+    assert castle.drain_spool().messages_new == 2
+    folder = castle.root / "spool"
+    with FileLock(folder / LOCK) as held, pytest.raises(PalaceBusyError, match="try again in a moment"):
+        assert held
+        castle.dismiss_save("s2")
+    assert castle.receipts().failing == 1
+
+
+def test_sessions_do_not_begin_with_what_is_long_gone_while_others_are_saved(
+    castle: Castle, tmp_path: Path, clock: TurnedClock
+) -> None:
+    note(castle, tmp_path / "gone.jsonl", session="lost")
+    castle.drain_spool()
+    clock.now += QUIET_AFTER + 10_000_000
+    castle.drain_spool()
+    assert word(castle)["session"] == "lost", "nothing was saved since"
+    note(castle, write(tmp_path, talk(2)), at=clock.now)
+    castle.drain_spool()
+    assert word(castle) == {}
+    failure = castle.last_failed_save()
+    assert failure is not None and failure.session == "lost"
+    note(castle, tmp_path / "new.jsonl", session="s3", at=clock.now)
+    castle.drain_spool()
+    assert word(castle)["session"] == "s3"
 
 
 def test_the_digest_depends_on_what_was_said(castle: Castle, tmp_path: Path) -> None:
@@ -113,8 +193,8 @@ def test_what_is_not_stored_is_counted_and_said(
         report = castle.drain_spool()
     assert (report.failed, report.kept, report.incomplete) == (1, 1, True)
     found = last(castle)
-    assert (found.state, found.expected, found.stored) == ("failed", 4, 3)
-    assert found.detail == "1 of its messages are not stored"
+    assert (found.state, found.entries, found.stored) == ("failed", 4, 3)
+    assert found.detail == "1 of its entries are not stored"
     assert castle.last_failed_save() == found
     assert word(castle)["detail"] == found.detail
 
@@ -145,7 +225,7 @@ def test_a_transcript_that_grows_meanwhile_is_saved_again(
     with monkeypatch.context() as patch:
         patch.setattr(mine_spool, "compare", late)
         report = castle.drain_spool()
-    assert (last(castle).state, last(castle).expected, last(castle).stored) == ("waiting", 5, 4)
+    assert (last(castle).state, last(castle).entries, last(castle).stored) == ("waiting", 5, 4)
     assert (report.kept, report.failed, word(castle)) == (1, 0, {})
     castle.drain_spool()
     newest, oldest = castle.receipts().receipts
@@ -198,7 +278,7 @@ def test_records_that_cannot_be_read_are_said(castle: Castle, tmp_path: Path) ->
     note(castle, write(tmp_path, [*talk(2), "{broken\n", *talk(3)[2:]]))
     castle.drain_spool()
     found = last(castle)
-    assert (found.state, found.expected, found.stored) == ("ok", 3, 3)
+    assert (found.state, found.entries, found.stored) == ("ok", 3, 3)
     assert found.detail == "1 of its records cannot be read"
 
 
@@ -294,8 +374,8 @@ def test_the_transcripts_of_subagents_are_saved_with_their_session(castle: Castl
     (folder / agent.name).write_bytes(agent.read_bytes())
     note(castle, path)
     castle.drain_spool()
-    assert last(castle).new == last(castle).expected - alone.expected > 0
-    assert last(castle).stored == last(castle).expected
+    assert last(castle).new == last(castle).entries - alone.entries > 0
+    assert last(castle).stored == last(castle).entries
 
 
 @pytest.mark.parametrize("pattern", ["*", "/", "# all of it\n*\n", "/**", "secret.txt\n*\n!README.md\n"])
@@ -308,7 +388,7 @@ def test_a_project_that_ignores_everything_is_not_captured(
     assert (report.messages_new, report.kept, report.failed) == (0, 0, 0)
     assert [skip.reason for skip in report.ignored] == ["ignored: opted out"]
     found = last(castle)
-    assert (found.state, found.expected, found.stored) == ("ok", 0, 0)
+    assert (found.state, found.entries, found.stored) == ("ok", 0, 0)
     assert found.detail.startswith(f"opted out: {project / '.castleignore'}:")
     assert castle.sessions().total == 0
 
@@ -374,7 +454,7 @@ def test_private_blocks_are_counted_and_not_kept(castle: Castle, tmp_path: Path)
     note(castle, write(tmp_path, [line(0, text), line(1, "fine", role="assistant")]))
     castle.drain_spool()
     found = last(castle)
-    assert (found.state, found.expected, found.stored) == ("ok", 4, 4)
+    assert (found.state, found.entries, found.stored, found.withheld) == ("ok", 4, 3, 1)
     assert [message.withheld > 0 for message in castle.get_session("s1")].count(True) == 1
     assert "diagnosis" not in json.dumps([m.text for m in castle.get_session("s1")])
     assert b"diagnosis" not in (castle.root / "castle.db").read_bytes()
@@ -441,10 +521,62 @@ def test_what_hooks_told_a_host_is_not_filed_when_it_comes_back(
     report = castle.drain_spool()
     assert report.messages_new > 0
     found = last(castle)
-    assert (found.state, found.expected) == ("ok", found.stored)
+    assert (found.state, found.entries) == ("ok", found.stored + found.withheld)
+    assert found.withheld
     texts = [
         message.text for row in castle.sessions().sessions for message in castle.get_session(row.session)
     ]
     assert any("who lights it" in text for text in texts)
     assert not any("berth nine" in text for text in texts)
     assert b"berth nine" not in (castle.root / "castle.db").read_bytes()
+
+
+def test_a_path_that_no_file_can_have_holds_up_no_other(castle: Castle, tmp_path: Path) -> None:
+    note(castle, Path("/tmp/x/\ud800.jsonl"), session="odd")
+    note(castle, write(tmp_path, talk(2)), cwd="/tmp/\ud800")
+    report = castle.drain_spool()
+    assert (report.messages_new, report.failed, report.kept, waiting(castle.root)) == (2, 1, 0, 0)
+    failure = castle.last_failed_save()
+    assert failure is not None
+    assert (failure.session, failure.detail) == ("odd", "no file can have such a path")
+    assert failure.transcript == r"/tmp/x/\xed\xa0\x80.jsonl"
+
+
+def test_a_session_whose_directory_no_file_can_have_is_saved(castle: Castle, tmp_path: Path) -> None:
+    note(castle, write(tmp_path, [line(0, "turn 0", cwd="/tmp/\ud800")]))
+    castle.drain_spool()
+    assert (last(castle).state, last(castle).stored) == ("ok", 1)
+
+
+def edited(number: int, text: str, lines: list[str]) -> list[str]:
+    """The lines of a transcript of which one says something else, of the same length."""
+    record = json.loads(lines[number])
+    before = record["message"]["content"]
+    record["message"]["content"] = text.ljust(len(before), ".")[: len(before)]
+    return [*lines[:number], json.dumps(record) + "\n", *lines[number + 1 :]]
+
+
+def long_talk(count: int) -> list[str]:
+    return [line(n, f"turn {n}: " + "the harbour and its boats, " * 80) for n in range(count)]
+
+
+def test_a_message_edited_in_a_transcript_that_grew_is_filed(castle: Castle, tmp_path: Path) -> None:
+    path = write(tmp_path, long_talk(10))
+    note(castle, path)
+    castle.drain_spool()
+    write(tmp_path, edited(3, "the heron came instead", long_talk(11)))
+    note(castle, path)
+    report = castle.drain_spool()
+    assert (report.messages_new, report.failed, last(castle).state, last(castle).stored) == (2, 0, "ok", 11)
+    assert castle.search("heron").hits[0].text.startswith("the heron came instead")
+
+
+def test_what_the_palace_has_lost_is_read_again(castle: Castle, tmp_path: Path) -> None:
+    path = write(tmp_path, talk(4))
+    note(castle, path)
+    castle.drain_spool()
+    with castle._palace().ledger.write() as cx:
+        cx.exec_driver_sql("UPDATE messages SET sha256 = x'00' WHERE id = 'u2'")
+    note(castle, path)
+    report = castle.drain_spool()
+    assert (report.messages_new, report.filed, last(castle).state, last(castle).stored) == (1, 1, "ok", 4)

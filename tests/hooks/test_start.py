@@ -190,7 +190,7 @@ def test_a_host_that_writes_its_last_words_after_its_hook_loses_none(
     with Castle() as castle:
         assert castle.sessions().sessions[0].messages == 6
         newest, oldest = castle.receipts().receipts
-        assert (oldest.hook, oldest.expected, newest.hook, newest.stored) == ("stop", 4, "late", 6)
+        assert (oldest.hook, oldest.entries, newest.hook, newest.stored) == ("stop", 4, "late", 6)
 
 
 def test_who_finds_the_lock_taken_leaves_the_work_to_its_holder(place: Path) -> None:

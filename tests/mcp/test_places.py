@@ -32,7 +32,7 @@ def test_the_status_says_that_a_save_failed(root: Path, ask: Ask) -> None:
         hook="stop",
         session="s9",
         transcript="/gone.jsonl",
-        expected=3,
+        entries=3,
         stored=0,
         digest="",
         state="failed",

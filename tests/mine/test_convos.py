@@ -417,3 +417,20 @@ def test_surrogates_beside_the_text_stop_nothing(castle: Castle, tmp_path: Path)
     report = mine(castle, path)
     assert (report.messages_new, report.skipped) == (2, ())
     assert all_ok(castle)
+
+
+def test_an_edit_in_what_was_read_is_found_when_the_transcript_has_grown(
+    castle: Castle, tmp_path: Path
+) -> None:
+    said = [line(n, f"turn {n}: " + "the harbour and its boats, " * 80) for n in range(10)]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("".join(said), encoding="utf-8")
+    mine(castle, path)
+    said[3] = said[3].replace("boats", "heron")
+    path.write_text("".join([*said, line(10, "turn 10")]), encoding="utf-8")
+    report = mine(castle, path)
+    assert (report.messages_new, report.messages_known) == (2, 9)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line(11, "turn 11"))
+    report = mine(castle, path)
+    assert (report.messages_new, report.messages_known) == (1, 0)

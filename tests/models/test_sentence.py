@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from castle.errors import ModelError
+from castle.models import hub
 from castle.models.registry import describe_embedder, load_embedder
+from castle.models.sentence import SentenceEmbedder
 
 pytestmark = [
     pytest.mark.extras,
@@ -96,6 +98,26 @@ def test_the_models_own_prompts_are_used(tiny: Path) -> None:
     assert np.allclose(embedder.embed_query("a key"), expected[0], atol=1e-5)
     assert np.allclose(embedder.embed_documents(["a key"])[0], expected[1], atol=1e-5)
     assert not np.allclose(expected[0], expected[1], atol=1e-3)
+
+
+def test_the_prompts_of_a_known_model_come_before_its_own(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    kept = tmp_path / "models--intfloat--e5-small-v2"
+    shutil.copytree(tiny, kept / "snapshots" / "abc")
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("abc", encoding="ascii")
+    plain = load_embedder(str(tiny), "cpu")
+    for query, document in (("ask: ", "tell: "), ("ask: ", "")):
+        known = hub.KnownModel(_DIM, "e5-small-v2", query, document)
+        monkeypatch.setitem(hub.KNOWN, "intfloat/e5-small-v2", known)
+        found = load_embedder("e5-small-v2", "cpu")
+        assert found.identity.name == "intfloat/e5-small-v2"
+        assert isinstance(plain, SentenceEmbedder)
+        asked, told = plain._embed(["a key"], query)[0], plain._embed(["a key"], document)[0]
+        assert np.allclose(found.embed_query("a key"), asked, atol=1e-5)
+        assert np.allclose(found.embed_documents(["a key"])[0], told, atol=1e-5)
 
 
 def test_a_transformer_alone_gets_mean_pooling(tiny: Path) -> None:

@@ -155,6 +155,12 @@ def test_a_stage_that_fails_is_reported_and_the_others_go_on(
     assert status(result)["quality"] == "ran"
 
 
+def test_a_stage_with_nothing_to_read_has_not_run(palace: Palace) -> None:
+    found = status(ask(palace, "harbour ferry", with_=engines(Judge(), Rules())))
+    later = ("cross-encoder", "judge", "soar", "quality")
+    assert [found[name] for name in later] == ["skipped: nothing was found"] * 4
+
+
 def test_a_judge_that_nobody_asked_for_is_not_missed(harbour: Palace) -> None:
     result = ask(harbour, "harbour ferry", with_=engines(Judge("Ollama is not running")))
     assert status(result)["judge"] == "skipped: Ollama is not running"

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,9 +18,12 @@ from sqlalchemy import Connection, event
 import castle.store.vectors as module
 from castle import Castle
 from castle.records import Scope
+from castle.store.filing import Filing, Place
 from castle.store.palace import Palace
+from castle.store.places import forget
 from castle.store.reading import counts, list_sources, listed
 from castle.store.status import status
+from tests.store.filer import chunks, file
 
 WORDS = "harbour ship crane rope tide anchor gull storm quay lamp keeper ferry net salt chart".split()
 RETENTION = 1.0
@@ -160,3 +163,86 @@ def test_mining_a_changed_tree_again_stays_bounded(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("hasty")
 def test_mining_a_changed_tree_fifty_times_stays_bounded(tmp_path: Path) -> None:
     mine_again_and_again(tmp_path, 100, 50)
+
+
+# Counting
+
+
+@pytest.fixture
+def counted(palace: Palace) -> Palace:
+    """A palace with drawers of every state, and some that are only staged."""
+    for source in range(20):
+        wing, room = f"wing{source % 3}", f"room{source % 2}"
+        kind = "tool" if source % 5 == 0 else "prose"
+        texts = [f"{source} {n}" for n in range(10)]
+        file(palace.ledger, texts, path=f"{source}.md", wing=wing, room=room, kind=kind)
+        if source % 4 == 0:
+            file(palace.ledger, texts[:7], path=f"{source}.md", wing=wing, room=room, kind=kind, base=1)
+    forget(palace.ledger, source="3.md", actor="me")
+    place = Place("file:staged", "file", "staged", "staged", "wing0", "room0")
+    with palace.ledger.write() as cx:
+        Filing(palace.ledger, place, 0).stage(cx, chunks(["not yet", "nor this"]), "me")
+    palace.ledger.analyze()
+    return palace
+
+
+def plans(cx: Connection, work: Callable[[], object]) -> list[str]:
+    """Return how SQLite goes about each statement of ``work``."""
+    statements: list[tuple[str, object]] = []
+
+    def note(_cx: object, _cursor: object, statement: str, values: object, *_: object) -> None:
+        statements.append((statement, values))
+
+    event.listen(cx.engine, "before_cursor_execute", note)
+    try:
+        work()
+    finally:
+        event.remove(cx.engine, "before_cursor_execute", note)
+    found = []
+    for statement, values in statements:
+        for row in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values):  # type: ignore[arg-type]
+            found.append(str(row[3]))
+    assert found
+    return found
+
+
+def test_counts_are_those_of_a_look_at_every_drawer(counted: Palace) -> None:
+    with counted.ledger.read() as cx:
+        found = {(p.wing, p.room): (p.current, p.superseded, p.forgotten) for p in counts(cx)}
+        statement = "SELECT wing, room, state FROM drawers WHERE seq IS NOT NULL"
+        rows = [(wing, room, state) for wing, room, state in cx.exec_driver_sql(statement)]
+        states = ("current", "superseded", "forgotten")
+        wanted = {(w, r): tuple(rows.count((w, r, s)) for s in states) for w, r, _ in rows}
+        assert found == wanted
+        for scope in (Scope(), Scope(wing="wing0"), Scope(wing="wing1", room="room1"), Scope(room="room0")):
+            total, page = listed(cx, scope, 1000, 0)
+            assert total == len(page) > 0
+            assert [d.id for d in listed(cx, scope, 7, 5)[1]] == [d.id for d in page[5:12]]
+            whole = listed(cx, replace(scope, history=True, kinds=("tool", "prose")), 1000, 0)[1]
+            ordinary = [d.id for d in whole if d.state == "current" and d.kind == "prose"]
+            assert [d.id for d in page] == ordinary
+
+
+def test_status_counts_from_indexes(counted: Palace) -> None:
+    with counted.ledger.read() as cx:
+        for step in [*plans(cx, lambda: status(counted)), *plans(cx, lambda: counts(cx))]:
+            assert "drawers" not in step or "COVERING INDEX" in step or step.startswith("SEARCH"), step
+
+
+def test_a_page_costs_what_stands_on_it(counted: Palace) -> None:
+    with counted.ledger.read() as cx:
+        steps = plans(cx, lambda: listed(cx, Scope(), 5, 0))
+        assert not any("TEMP B-TREE" in step for step in steps), steps
+        counting = plans(cx, lambda: listed(cx, Scope(wing="wing1"), 5, 0))
+        assert any("ix_drawers_recent (wing=?)" in step for step in counting), counting
+        for step in plans(cx, lambda: list_sources(cx, None, 5, 0)):
+            assert "drawers" not in step
+
+
+def test_a_ledger_without_the_index_of_ordinary_drawers_is_counted_all_the_same(counted: Palace) -> None:
+    with closing(sqlite3.connect(counted.ledger.path)) as cx:
+        cx.execute("DROP INDEX ix_drawers_recent")
+        cx.commit()
+    with counted.ledger.read() as cx:
+        total, page = listed(cx, Scope(wing="wing1"), 1000, 0)
+        assert total == len(page) > 0

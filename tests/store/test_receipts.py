@@ -40,7 +40,7 @@ def failure(palace: Palace) -> Receipt | None:
 
 
 def test_receipts_are_given_back_the_latest_first(palace: Palace) -> None:
-    keep(palace, receipt(1), receipt(3, session="s2", new=2), receipt(2))
+    keep(palace, receipt(1), receipt(3, session="s2", new=2), receipt(2, digest="e"))
     found = page(palace)
     assert (found.total, found.offset, found.failing) == (3, 0, 0)
     assert [one.at for one in found.receipts] == [3, 2, 1]
@@ -94,10 +94,31 @@ def test_what_is_let_go_is_not_open(palace: Palace) -> None:
     assert page(palace).total == 1
 
 
+def test_the_same_success_again_is_one_receipt(palace: Palace) -> None:
+    keep(
+        palace,
+        receipt(1, new=3),
+        receipt(2),
+        receipt(3, hook="session-start"),
+        receipt(4, session="", transcript="/t/s1.jsonl"),
+    )
+    (one,) = page(palace).receipts
+    assert (one.at, one.hook, one.session, one.new) == (4, "stop", "s1", 3)
+    keep(
+        palace,
+        receipt(5, digest="e"),
+        receipt(6, digest="e", new=1),
+        receipt(7, session="s2", transcript="/t/s1.jsonl", digest="e"),
+    )
+    assert [found.at for found in page(palace).receipts] == [7, 6, 5, 4]
+    keep(palace, receipt(8, session="s2", transcript="/t/s1.jsonl", digest="e", detail="opted out"))
+    assert [found.at for found in page(palace).receipts] == [8, 7, 6, 5, 4]
+
+
 def test_the_last_ones_and_the_open_ones_are_kept(palace: Palace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT", 5)
     keep(palace, receipt(1, "failed", "lost"))
-    keep(palace, *(receipt(at) for at in range(2, 20)))
+    keep(palace, *(receipt(at, digest=str(at)) for at in range(2, 20)))
     assert [one.at for one in page(palace).receipts] == [19, 18, 17, 16, 15, 1]
 
 

@@ -16,22 +16,26 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from castle import novelty
 from castle.errors import EmbedderIdentityMismatchError, ModelError, PalaceBusyError, PalaceError
 from castle.models.base import EmbedderIdentity
 from castle.models.registry import load_embedder
 from castle.records import Scope
 from castle.search.pipeline import search
-from castle.store import catchup, reindex, spaces
+from castle.store import catchup, reading, reindex, spaces
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, refresh
+from castle.store.novelty import scores
 from castle.store.palace import Palace
 from castle.store.places import forget
 from castle.store.reading import changed_rows
+from castle.store.repair import repair
 from castle.store.schema import vectors as cache
 from castle.store.verify import every_row, verify
 from tests.conftest import TurnedClock
 from tests.store import second
 from tests.store.filer import file
 from tests.store.second import SECOND, SecondEmbedder
+from tests.store.test_redetect import TOKEN, older
 
 WORDS = "harbour cellar key rose lantern sail bread winter letter bridge clock river stone garden".split()
 QUERIES = ("harbour key", "winter bread letter", "the river at the bridge", "stone garden clock", "sail")
@@ -442,6 +446,45 @@ def test_writers_that_never_rest_do_not_keep_it_from_ending(palace: Palace) -> N
     assert behind(palace, palace.vectors) == 1
     catch_up_vectors(palace)
     assert palace.vectors.count() == 10 + count
+
+
+def test_what_was_found_to_be_secret_is_in_no_table_and_no_cache(tmp_path: Path) -> None:
+    """A table that is built, and one that was in force before, hold what is filed, too."""
+    root = tmp_path / "secretive"
+    with older():
+        made = Palace(root, create=True, embedder="fake")
+        file(made.ledger, [f"the token is {TOKEN} for now", *texts(0, 5)])
+        refresh(made, 60)
+        reindex.reindex(made, other_embedder())
+        reindex.reindex(made, load_embedder("fake"))
+        with made.ledger.read() as cx:
+            key = catchup.input_hash(changed_rows(cx, 0, 1)[0])
+            kept = select(cache.c.embedder).where(cache.c.input == key)
+            assert len(cx.execute(kept).all()) == 2
+        assert len(tables(made)) == 3
+        made.close()
+    reading._masked.cache_clear()
+    again = Palace(root)
+    repair(again)
+    with again.ledger.read() as cx:
+        assert cx.execute(kept).all() == []
+    assert len(tables(again)) == 1
+    for part in (root / "drawers.lance").rglob("*"):
+        assert part.is_dir() or TOKEN.encode() not in part.read_bytes()
+    again.close()
+
+
+def test_novelty_is_that_of_the_embedder_in_force(palace: Palace) -> None:
+    fill(palace, 20)
+    with palace.ledger.read() as cx:
+        first = changed_rows(cx, 0, 20)
+    novelty.backfill(palace)
+    reindex.reindex(palace, other_embedder())
+    with palace.ledger.read() as cx:
+        assert scores(cx, [row.id for row in first]) == {}
+    novelty.backfill(palace)
+    with palace.ledger.read() as cx:
+        assert len(scores(cx, [row.id for row in first])) == 20
 
 
 # The mismatch

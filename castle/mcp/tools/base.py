@@ -45,7 +45,7 @@ Kinds = Annotated[
 History = Annotated[bool, Field(description="superseded drawers too")]
 AsOf = Annotated[str, Field(description="what was current at this ISO date or time")]
 Limit = Annotated[int, Field(ge=1, le=100)]
-Offset = Annotated[int, Field(ge=0)]
+Offset = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ class Palace:
         self._lock = threading.Lock()
         self._castle: Castle | None = None
         self._identity: tuple[int, int] | None = None
+        self._told: set[str] = set()
 
     @property
     def busy(self) -> bool:

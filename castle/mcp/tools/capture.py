@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from mcp_types import CallToolResult
 from pydantic import Field
 
+from castle import config
 from castle.mcp.answers import Answer
 from castle.mcp.budget import result
 from castle.mcp.tools.base import MOST_PATH, Palace, offered, short, time_of
@@ -25,7 +27,7 @@ class HookSettingsAnswer(Answer):
     """The settings in force, which of them the call has set, and which of those have no effect."""
 
     success: bool
-    settings: dict[str, bool]
+    settings: dict[str, bool | int]
     updated: list[str]
     ignored: list[str] = []
 
@@ -58,10 +60,11 @@ class Capture(Palace):
         """Show or change how hooks save sessions; without parameters nothing is changed."""
         with self._asked() as castle:
             found = castle.hook_settings(silent_save=silent_save, desktop_toast=desktop_toast)
+            hooks = config.load(home=castle.settings.home).hooks
         return result(
             HookSettingsAnswer(
                 success=True,
-                settings={"silent_save": found.silent_save, "desktop_toast": found.desktop_toast},
+                settings=asdict(hooks),
                 updated=list(found.updated),
                 ignored=list(found.ignored),
             )

@@ -181,7 +181,7 @@ class Drawers(Palace):
         undo = f"castle_restore_drawer or `castle restore {full}` brings it back"
         return result(PutAnswer(success=True, drawer_id=full, state="forgotten", noop=not count, undo=undo))
 
-    @offered("all", "adds")
+    @offered("standard", "adds")
     def restore_drawer(self, drawer_id: DrawerId) -> Annotated[CallToolResult, PutAnswer]:
         """Bring back a drawer that was deleted."""
         with self._asked() as castle:

@@ -38,7 +38,7 @@ from castle.text.sanitize import Sanitized, sanitize
 
 if TYPE_CHECKING:
     from castle.answers import Found
-    from castle.records import Hit
+    from castle.records import Hit, SearchResult
 
 
 NoEffect = Annotated[float | None, WithJsonSchema({"type": "number", "description": "no effect"})]
@@ -95,9 +95,10 @@ class Finding(Palace):
                 cursor=cursor or None,
             )
 
+        skipped = self._skipped(found)
+
         def answer(hits: list[HitItem]) -> SearchAnswer:
             total = len(found.hits)
-            skipped = [f"{s.name} {s.status}" for s in found.stages if s.status != "ran"]
             return SearchAnswer(
                 total=total,
                 left_out=total - len(hits),
@@ -115,6 +116,15 @@ class Finding(Palace):
             )
 
         return fitted([_hit(hit) for hit in found.hits], answer)
+
+    def _skipped(self, found: SearchResult) -> list[str]:
+        """Return what did not run; what is just not there or not asked for is told once, then in status."""
+        lines = {f"{s.name} {s.status}": s.status for s in found.stages if s.status != "ran"}
+        reasons = {line: status.removeprefix("skipped: ") for line, status in lines.items()}
+        amiss = [line for line, reason in reasons.items() if any(reason in told for told in found.degraded)]
+        shown = [line for line in lines if line in amiss or line not in self._told]
+        self._told.update(line for line in shown if line not in amiss)
+        return shown
 
     @offered("core")
     def get_drawer(

@@ -72,9 +72,12 @@ class Places(Palace):
     @offered("core")
     def status(self) -> Annotated[CallToolResult, StatusAnswer]:
         """Tell what the palace holds and whether its indexes are up to date."""
+        from castle.search.engines import absent
+
         with self._asked() as castle:
             found = castle.status()
             failed = castle.last_failed_save()
+            settings = castle.settings
         return result(
             StatusAnswer(
                 palace=found.palace,
@@ -99,6 +102,8 @@ class Places(Palace):
                     for index in found.projections
                 ],
                 old_detector=found.old_detector,
+                unfinished_purges=found.unfinished_purges,
+                absent=[short(part, MOST_PATH) for part in absent(settings)],
                 last_failed_save="" if failed is None else _failure(failed),
                 help=HELP,
             )
