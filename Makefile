@@ -5,6 +5,8 @@ VENV ?= .venv
 # index has for processors alone, torch brings several gigabytes for graphics cards.
 VENV_ALL ?= $(VENV)s/all
 TORCH ?= torch==2.13.0
+# INSPECTOR speaks with the MCP server in the tests of the extras, where there is npm.
+INSPECTOR ?= @modelcontextprotocol/inspector@0.15.0
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -26,6 +28,7 @@ $(INSTALLED_ALL): pyproject.toml
 	test -x $(VENV_ALL)/bin/python || $(PYTHON) -m venv $(VENV_ALL)
 	$(VENV_ALL)/bin/python $(PIP_INSTALL) $(TORCH)
 	$(VENV_ALL)/bin/python $(PIP_INSTALL) -e '.[all,dev,dev-models]'
+	if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix $(VENV_ALL)/inspector $(INSPECTOR); fi
 	@touch $@
 
 demo: $(INSTALLED)

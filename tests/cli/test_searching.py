@@ -100,9 +100,10 @@ def test_a_time_that_is_none_is_one_line(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "known"), [("--kind", "foo", "file, note, diary"), ("--role", "bot", "user, assistant")]
+    ("option", "value", "known"),
+    [("--kind", "foo", "file, note, diary"), ("--role", "bot", "user, assistant")],
 )
-def test_a_kind_or_role_that_there_is_not_is_refused(run: Run, option: str, value: str, known: str) -> None:
+def test_an_unknown_kind_or_role_is_refused(run: Run, option: str, value: str, known: str) -> None:
     done = run("search", "oars", option, value)
     assert done.code == 2
     assert f"{option.lstrip('-')} '{value}' is none of {known}" in done.err
