@@ -109,7 +109,7 @@ def read_only(bench: Bench) -> Outcome:
             if not mounted and hasattr(os, "geteuid") and os.geteuid() == 0:
                 outcome.facts["not tried"] = "nothing keeps the administrator from writing here"
                 break
-            first = tops(palace, (PROBE,))[PROBE]
+            first = tops(bench.untouched, (PROBE,))[PROBE]
             late = castle(palace, "kg", "add", "Ada", "reads", "only") if not settled else None
             assert late is None or late.code == 0
             with _without_writing(palace, mounted):

@@ -175,7 +175,8 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
         say_json(found)
     else:
         _say_status(found)
-    return PARTIAL if late or found.unfinished_purges or found.failed_save is not None else 0
+    wrong = late or found.unfinished_purges or found.failed_save is not None or found.spool_trouble
+    return PARTIAL if wrong else 0
 
 
 def _minute(moment: int | None) -> str:
@@ -226,7 +227,8 @@ def _source_state(gone: bool, forgotten: bool) -> str:
 def save_failed(receipt: Receipt) -> str:
     """Say of a receipt which save failed, when and why."""
     session = f" of session {receipt.session}" if receipt.session else ""
-    return f"THE LAST SAVE{session} FAILED at {second(receipt.at)}: {receipt.detail} ({receipt.transcript})"
+    where = f" ({receipt.transcript})" if receipt.transcript else ""
+    return f"THE LAST SAVE{session} FAILED at {second(receipt.at)}: {receipt.detail}{where}"
 
 
 def _say_status(found: Status) -> None:
@@ -260,6 +262,8 @@ def _say_status(found: Status) -> None:
         say(f"secrets: {old} read with older rules, not in the indexes yet; `castle repair` reads them again")
     if found.unfinished_purges:
         say(f"purges that are not finished: {found.unfinished_purges:,}; `castle repair` finishes them")
+    if found.spool_trouble:
+        say(f"HOOKS CANNOT NOTE ANYTHING: {found.spool_trouble}; move that away, then `castle sweep`")
     if found.spool_events:
         say(f"waiting hook events: {found.spool_events:,}; {works or '`castle sweep` files what they name'}")
     if found.places:

@@ -165,11 +165,14 @@ def secrets(context: Context) -> Result:
 def receipts(context: Context) -> Result:
     """The last save of every session went well."""
     from castle.clients.connect import installed
-    from castle.store.receipts import last_failed, list_receipts
+    from castle.store.receipts import failed_save, list_receipts
 
     with context.palace().ledger.read() as cx:
-        failure = last_failed(cx)
+        failure = failed_save(cx, context.root)
         page = list_receipts(cx, 1, 0, None, False)
+    if failure is not None and not failure.id:
+        what = f"{to_iso(failure.at)[:16]}: {failure.detail}"
+        return bad(what, f"castle sweep; {context.root / 'spool' / 'drain.log'} tells more")
     if failure is not None:
         what = f"{page.failing:,} not saved; the last, {to_iso(failure.at)[:16]}: {failure.detail}"
         if Path(failure.transcript).exists():
@@ -190,12 +193,13 @@ def receipts(context: Context) -> Result:
 def spool(context: Context) -> Result:
     """What hooks have noted is filed within the hour."""
     from castle.mine.drainer import at_work
-    from castle.store.spool import FOLDER, read, waiting
+    from castle.store.spool import FOLDER, in_the_way, read, waiting, written
 
+    if trouble := in_the_way(context.root):
+        return bad(f"{trouble}: what hooks note is not filed", "move that away, then castle sweep")
     if not (context.root / FOLDER).is_dir():
         return unused("no hook has noted anything yet")
-    files = [*sorted((context.root / FOLDER).glob("drain-*.jsonl")), context.root / FOLDER / "events.jsonl"]
-    events, _ = read(files)
+    events, _ = read(written(context.root))
     count = waiting(context.root)
     if not count:
         return good("nothing waits")

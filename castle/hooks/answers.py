@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from castle.hooks.payload import MAX_PATH, text
+from castle.hooks.settings import contents
 from castle.hooks.spool import failed
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ def _wake_up(given: Mapping[str, object], settings: Settings) -> str:
         return ""
     path = os.path.join(settings.palace, WAKE_UP)  # noqa: PTH118  (pathlib costs several milliseconds)
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            rendered = json.loads(file.read(_MAX_WAKE_UP))
+        rendered = json.loads(contents(path, _MAX_WAKE_UP))
         places = rendered.get("places")
         general = rendered.get("general")
     except (OSError, ValueError, AttributeError, RecursionError):

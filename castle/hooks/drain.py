@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:  # the edge of the process: nobody reads its exit code
         what = str(error) if isinstance(error, CastleError | OSError) else f"{type(error).__name__}: {error}"
         _log(f"failed: {what}")
-        tell_failure(root, system_clock(), "", "", what)
+        tell_failure(root, system_clock(), "", "", f"the drainer failed: {_masked(what)}")
 
 
 def serve(root: Path, lock: int | None = None) -> None:
@@ -192,11 +192,15 @@ def _line(report: DrainReport) -> str:
     return ", ".join(parts)
 
 
-def _log(text: str) -> None:
-    """Write one line to stderr, which is the log of the drainer."""
+def _masked(text: str) -> str:
     from castle.text.served import mask_secrets
 
-    line = " ".join(mask_secrets(text, b"").split())
+    return mask_secrets(text, b"")
+
+
+def _log(text: str) -> None:
+    """Write one line to stderr, which is the log of the drainer."""
+    line = " ".join(_masked(text).split())
     stamped = f"{to_iso(system_clock())} {os.getpid()} {line}\n"
     with suppress(OSError):
         os.write(2, stamped.encode("utf-8", "backslashreplace"))

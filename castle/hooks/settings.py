@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 
 FILE = "hooks.json"
@@ -48,6 +49,20 @@ def load(given: str | None, env: Mapping[str, str]) -> Settings:
     return Settings(_absolute(path), compiled, current, trouble)
 
 
+def contents(path: str, most: int) -> bytes:
+    """Read at most so many bytes of a regular file. Raises OSError, also for a pipe: nobody waits for one."""
+    flags = os.O_RDONLY
+    for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    descriptor = os.open(path, flags)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("no regular file")
+        return os.read(descriptor, most)
+    finally:
+        os.close(descriptor)
+
+
 def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
 
@@ -63,12 +78,7 @@ def _written_at(path: str) -> int:
 def _compiled(path: str) -> tuple[Mapping[str, object], str]:
     """Return what was compiled, and why it cannot be used."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            data = os.read(descriptor, _MAX_BYTES)
-        finally:
-            os.close(descriptor)
-        loaded = json.loads(data)
+        loaded = json.loads(contents(path, _MAX_BYTES))
     except FileNotFoundError:
         return {}, ""
     except (OSError, ValueError, RecursionError) as error:

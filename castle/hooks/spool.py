@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import time
 from collections.abc import Mapping
 
 FOLDER = "spool"
 FILE = "events.jsonl"
 FAILED = "failed.json"
+RESERVE = "reserve.jsonl"
 SIGNALS = "signals.jsonl"
 TURNS = "turns"
 TRIES = 50
 MAX_SIGNALS = 1 << 20
 MAX_HEAD = 1 << 13
+RESERVED = 1 << 16
+"""Bytes of the reserve, which is there before it is needed."""
+
+MARKS = RESERVED - 1024
+"""Where in the reserve stands how many events found no room in it."""
 
 
 def append(root: str, event: Mapping[str, object]) -> None:
@@ -91,7 +99,8 @@ def oldest(root: str) -> int | None:
 
     Events that could not be filed are not meant; ``failed.json`` tells of those.
     """
-    head = _head(os.path.join(root, FOLDER, FILE))  # noqa: PTH118
+    folder = os.path.join(root, FOLDER)  # noqa: PTH118
+    head = _head(os.path.join(folder, FILE)) or _head(os.path.join(folder, RESERVE))  # noqa: PTH118
     try:
         at = json.loads(head.partition(b"\n")[0])["at"] if head else None
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -110,19 +119,73 @@ def failed(root: str) -> Mapping[str, object]:
 
 
 def note_unnoted(root: str, event: Mapping[str, object], detail: str) -> None:
-    """Leave word of an event that the spool has no room for, where that is possible."""
-    path = os.path.join(root, FOLDER, FAILED)  # noqa: PTH118
-    data = json.dumps({**event, "detail": detail[:300], "unnoted": True}, ensure_ascii=True).encode("ascii")
+    """Put an event for which the spool has no room into the reserve, and leave word of it, where possible."""
+    folder = os.path.join(root, FOLDER)  # noqa: PTH118
     try:
-        descriptor = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600
-        )
+        kept = _reserve(os.path.join(folder, RESERVE), _line(event))  # noqa: PTH118
+    except OSError:
+        kept = False
+    said = {
+        "v": 1,
+        "at": event.get("at"),
+        "session": event.get("session"),
+        "transcript": str(event.get("transcript"))[:1000],
+        "detail": detail[:300] if kept else f"{detail[:300]}; it is lost",
+    }
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+        flags |= getattr(os, name, 0)
+    try:
+        descriptor = os.open(os.path.join(folder, FAILED), flags, 0o600)  # noqa: PTH118
         try:
-            os.write(descriptor, data)
+            os.write(descriptor, json.dumps(said, ensure_ascii=True).encode("ascii"))
         finally:
             os.close(descriptor)
     except OSError:
         pass
+
+
+def _reserve(path: str, line: bytes) -> bool:
+    """Write a line over the line ends of which the reserve is made: their place on disk is taken already.
+
+    Returns False when there is no room for it; how often that happened is the number of dots at the end.
+    """
+    for _ in range(TRIES):
+        descriptor = _open(path, 0)
+        try:
+            if not _locked(descriptor) or not _stands_at(descriptor, path):
+                time.sleep(0.002)
+                continue
+            data = os.read(descriptor, RESERVED)
+            if len(data) < RESERVED:
+                _whole(descriptor, b"\n" * (RESERVED - len(data)))
+                data = data.ljust(RESERVED, b"\n")
+            end = len(data[:MARKS].rstrip(b"\n"))
+            line = b"\n" + line if end else line
+            fits = end + len(line) <= MARKS
+            place = end if fits else min(MARKS + data.count(b".", MARKS), RESERVED - 2)
+            os.lseek(descriptor, place, os.SEEK_SET)
+            _whole(descriptor, line if fits else b".")
+            os.fsync(descriptor)
+            return fits
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a regular file against others who write into its middle; False when one of them has it."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError("the reserve is no regular file")
+    try:
+        import fcntl
+    except ImportError:  # Windows, where a lock would keep the drainer from moving the file
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _head(path: str) -> bytes:
@@ -141,8 +204,8 @@ def _line(event: Mapping[str, object]) -> bytes:
     return json.dumps(event, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def _open(path: str) -> int:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+def _open(path: str, mode: int = os.O_APPEND) -> int:
+    flags = os.O_RDWR | os.O_CREAT | mode
     for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_BINARY"):
         flags |= getattr(os, name, 0)
     return os.open(path, flags, 0o600)
@@ -171,9 +234,13 @@ def _write(descriptor: int, line: bytes) -> bool:
     size = os.fstat(descriptor).st_size
     if size and hasattr(os, "pread") and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line
-    while line:
-        line = line[os.write(descriptor, line) :]
+    _whole(descriptor, line)
     return size == 0
+
+
+def _whole(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _stands_at(descriptor: int, path: str) -> bool:

@@ -8,6 +8,7 @@ drainer ends, however it ends.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Sequence
 
@@ -31,8 +32,7 @@ def start(root: str) -> bool:
     if held is None:
         return False
     try:
-        log = os.path.join(folder, LOG)  # noqa: PTH118
-        _bounded(log)
+        log = _bounded(os.path.join(folder, LOG))  # noqa: PTH118
         if sys.platform == "win32":  # a lock of this kind belongs to a process: the drainer takes its own
             os.close(held)
             held = None
@@ -66,13 +66,20 @@ def take(root: str) -> int | None:
     return descriptor
 
 
-def _bounded(log: str) -> None:
-    """Let a log that has grown too long begin again; one earlier part is kept."""
+def _bounded(log: str) -> str:
+    """Let a log that has grown too long begin again, one earlier part is kept; return where to write.
+
+    Anything but a file is left alone: whoever opens a pipe waits until somebody reads.
+    """
     try:
-        if os.stat(log).st_size > MAX_LOG:  # noqa: PTH116
+        status = os.lstat(log)
+        if not stat.S_ISREG(status.st_mode):
+            return os.devnull
+        if status.st_size > MAX_LOG:
             os.replace(log, f"{log}.1")  # noqa: PTH105
     except OSError:
         pass
+    return log
 
 
 def _launch(arguments: Sequence[str], log: str, held: int | None) -> None:

@@ -17,7 +17,7 @@ from castle.store import migrate, novelty, redetect, spool
 from castle.store.catchup import behind
 from castle.store.palace import Palace
 from castle.store.projection import Projection
-from castle.store.receipts import last_failed
+from castle.store.receipts import failed_save
 from castle.store.restoring import set_aside
 from castle.store.schema import SCHEMA_VERSION, tables
 
@@ -186,7 +186,7 @@ def _secrets(palace: Palace) -> Finding:
 def _saves(palace: Palace) -> Finding:
     waiting = spool.waiting(palace.root)
     with palace.ledger.read() as cx:
-        failed = last_failed(cx)
+        failed = failed_save(cx, palace.root)
     told = f"{waiting:,} events wait to be filed"
     if failed is not None:
         return Finding("saves", "failed", f"{told}; the last save failed ({failed.detail}): `castle sweep`")

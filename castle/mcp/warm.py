@@ -39,6 +39,12 @@ class Warmer:
         """Whether models are being loaded at this moment."""
         return self._thread is not None and self._thread.is_alive()
 
+    def wait(self, seconds: float) -> None:
+        """Wait for models that are being loaded, no longer than ``seconds``."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+
     def before(self, castle: Castle) -> None:
         """Let the searches of a palace do without models until these are there."""
         if castle is self._castle:

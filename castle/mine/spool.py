@@ -27,12 +27,14 @@ from castle.store.spool import (
     FOLDER,
     LOCK,
     Event,
+    in_the_way,
+    lost,
     read,
     settle,
     take,
     tell_failure,
     tell_success,
-    unnoted,
+    told,
 )
 from castle.text.served import mask_secrets
 
@@ -100,21 +102,25 @@ def drain(root: Path, now: int, open_palace: OpenPalace, file: File, home: Path)
     several processes: what was taken and not finished is taken again.
     """
     folder = root / FOLDER
+    trouble = in_the_way(root)
     if not folder.is_dir():
-        return DrainReport()
+        return DrainReport(skipped=(Skipped(FOLDER, trouble),) if trouble else ())
     lock = FileLock(folder / LOCK)
     with lock as held:
         if not held:
             note = f"the spool is not drained here: its lock is {lock.reason}"
             return DrainReport(notes=(note,), locked_out=True)
-        missed = unnoted(root)
         files = take(root)
         events, unreadable = read(files)
-        if missed is not None:
-            events.append(missed)
+        dropped = lost(unreadable)
+        unreadable = [line for line in unreadable if not lost([line])]
         drainer = _Drainer(open_palace, file, now, home)
         drainer.run(events)
-        drainer.tell(root, bool(events))
+        if dropped:
+            drainer.lose(dropped)
+        if trouble:
+            drainer.skipped.append(Skipped(FOLDER, trouble))
+        drainer.tell(root, bool(events or dropped or told(root)))
         settle(root, files, drainer.kept, unreadable)
         if unreadable:
             detail = f"lines that are no event were moved there: {len(unreadable)}"
@@ -153,8 +159,11 @@ def dismiss(palace: Palace, name: str, now: int) -> tuple[Dismissed, ...]:
             files = take(root)
             events, unreadable = read(files)
             kept = [event for event in events if path_text(event.transcript) not in gone]
-            settle(root, files, kept, unreadable)
-            _tell(root, failure)
+            # Lines that are no event are the next drainer's affair, which tells of them.
+            settle(root, files, [*kept, *(Event(line, 0, "", "", "", "") for line in unreadable)], ())
+            word = told(root)
+            if word is None or word.transcript in {one.transcript for one in settled}:
+                _tell(root, failure)
     return found
 
 
@@ -203,6 +212,14 @@ class _Drainer:
             if receipt.state != "ok":
                 receipt = self._keep(transcript, named, receipt)
             self._record(receipt)
+
+    def lose(self, count: int) -> None:
+        """Leave a receipt for events that found no room anywhere."""
+        what = "1 event" if count == 1 else f"{count} events"
+        detail = f"{what} of hooks found no room: `castle mine DIR` files the transcripts"
+        self.skipped.append(Skipped(FOLDER, detail))
+        self._failed += 1
+        self._record(_receipt(self._now, (), "failed", detail))
 
     def tell(self, root: Path, ran: bool) -> None:
         """Leave word for the beginning of the next session, of the last save that failed."""

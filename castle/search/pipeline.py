@@ -29,7 +29,7 @@ from castle.search.signals import signals
 from castle.search.soar import WORKING_MEMORY
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
-from castle.store.reading import drawers_by_id, within
+from castle.store.reading import count_changed, drawers_by_id, within
 from castle.text.served import mask_secrets
 
 
@@ -50,6 +50,8 @@ class Ranking:
 
 NO_ENGINES = Engines()
 USUAL = Options()
+FEW_LATE = 5
+"""Drawers that the index of words may lack without a word about it, as one in ten of all may."""
 
 
 def search(
@@ -374,6 +376,18 @@ def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
     run.stage("catch-up", work)
     try:
         mark = palace.lexicon.watermark()
-        return (mark.seq if mark else 0) if behind(palace, palace.lexicon) else None
+        if not behind(palace, palace.lexicon):
+            return None
+        _tell_if_late(palace, run)
+        return mark.seq if mark else 0
     except CastleError:
         return 0
+
+
+def _tell_if_late(palace: Palace, run: Run) -> None:
+    """Say so when the index of words lacks so many drawers that it weighs words in another way."""
+    late = missing(palace, palace.lexicon)
+    with palace.ledger.read() as cx:
+        total = count_changed(cx, 0, forgotten=False)
+    if late > FEW_LATE and late > total // 10:
+        run.degraded.append(f"the index of words is being made, it lacks {late:,} of {total:,} drawers")

@@ -72,20 +72,23 @@ class Capturing(Filing):
         return dismiss(self._palace(), name, self._clock())
 
     def last_failed_save(self) -> Receipt | None:
-        """Return the latest save that failed and that no later one made up for."""
-        from castle.store.receipts import last_failed
+        """Return the latest save that failed and that no later one made up for.
+
+        Its ``id`` is 0 when there is no receipt of it, because the drainer itself has failed.
+        """
+        from castle.store.receipts import failed_save
 
         with self._palace().ledger.read() as cx:
-            return last_failed(cx)
+            return failed_save(cx, self.root)
 
     def memories_filed_away(self) -> FiledAway:
         """Say what has been saved since this was last asked, and whether a save has failed."""
-        from castle.store.receipts import FiledAway, last_failed, mark_seen, unseen
+        from castle.store.receipts import FiledAway, failed_save, mark_seen, unseen
 
         ledger = self._palace().ledger
         with ledger.read() if ledger.read_only else ledger.write() as cx:
             count, last = unseen(cx)
-            failure = last_failed(cx)
+            failure = failed_save(cx, self.root)
             if last is not None and not ledger.read_only:
                 mark_seen(cx)
         if failure is not None:

@@ -27,7 +27,7 @@ from castle.clock import to_iso
 from castle.errors import PalaceError, RefusedError, UsageError
 from castle.store.drafts import draft_beside, reason, see_on_disk, telling
 from castle.store.ledger import FILE_NAME, Ledger
-from castle.store.spool import FAILED, FILE, FOLDER, UNREADABLE
+from castle.store.spool import FAILED, FILE, FOLDER, RESERVE, UNREADABLE
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -193,7 +193,8 @@ def spool_lines(root: Path) -> list[bytes]:
     folder = root / FOLDER
     for _ in range(_TRIES):
         try:
-            last = _lines(folder / FILE) if (folder / FILE).is_file() else []
+            written = [folder / name for name in (RESERVE, FILE)]
+            last = [line for file in written if file.is_file() for line in _lines(file)]
             taken = [line for file in sorted(folder.glob("drain-*.jsonl")) for line in _lines(file)]
         except FileNotFoundError:
             continue

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castle.records import HIDDEN_KINDS, Scope
+from castle.store.lexicon_mark import NAME as MARK_FILE
+from castle.store.lexicon_mark import read_mark, write_mark
 from castle.store.native import native_edge
 from castle.store.projection import (
     ProjectionRow,
@@ -44,9 +46,8 @@ PHRASE_WEIGHT = 2.0
 _META = "meta.json"
 _HEAP_BYTES = 64_000_000
 _ANALYZER = "castle"
-# Counts up whenever other terms are put in: an index made otherwise lacks the mark and is made again.
-_FORMAT = 2
-_MARK = f"#watermark-{_FORMAT}"
+# Counts up whenever other terms are put in: the watermark of an index made otherwise does not hold.
+_FORMAT = 3
 _RAW_FIELDS = ("wing", "room", "kind", "role", "speaker", "source", "state")
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
@@ -87,29 +88,23 @@ class Lexicon:
         self._index: tantivy.Index | None = None
         self._stems: tantivy.TextAnalyzer | None = None
         self._whole: Seen = set()
+        self._mark: Watermark | None = None
         self._copied: tuple[tuple[int, int], tempfile.TemporaryDirectory[str]] | None = None
 
     def watermark(self) -> Watermark | None:
         """Return what it has reached, None when it is empty, missing or unreadable."""
         try:
             with self._edge():
-                index = self._open()
-                searcher = index.searcher()
-                found = searcher.search(self._term(index, "id", _MARK), 1, False).hits
-                if not found:
-                    return None
-                document = searcher.doc(found[0][1])
-                return Watermark(str(document.get_first("epoch")), int(document.get_first("seq") or 0))
+                self._open()
+                return self._mark if self.path is None else read_mark(self.path, _FORMAT)
         except ProjectionUnavailable:
             return None
 
     def apply(self, rows: Sequence[ProjectionRow], reached: Watermark) -> None:
-        """Bring the rows in and record the watermark, in one commit; applying twice changes nothing.
+        """Bring the rows in, in one commit, and record the watermark; applying twice changes nothing.
 
         Raises ProjectionBusy when another process is writing.
         """
-        import tantivy
-
         latest = {row.id: row for row in rows}
         with self._edge():
             index = self._open_for_writing()
@@ -117,20 +112,22 @@ class Lexicon:
             self._discard_leftovers()
             if damaged := self.damaged_files():
                 raise ProjectionUnavailable(f"{self.path}/{damaged[0]} is damaged: run castle repair")
-            for id_ in (*latest, _MARK):
-                writer.delete_documents_by_term("id", id_)
-            for row in latest.values():
+            index.reload()
+            held = self._seqs(index, list(latest))
+            for id_, row in latest.items():
+                if held.get(id_) == row.seq and row.state != "forgotten":
+                    continue  # a writer that was killed before it could say so has brought it in
+                if id_ in held:
+                    writer.delete_documents_by_term("id", id_)
                 if row.state != "forgotten":
                     writer.add_document(self._document(row))
-            mark = tantivy.Document()
-            mark.add_text("id", _MARK)
-            mark.add_text("epoch", reached.epoch)
-            mark.add_integer("seq", reached.seq)
-            writer.add_document(mark)
             writer.commit()
             # Merging is what keeps the number of segments small; leaving earlier would abandon it.
             writer.wait_merging_threads()
-            self._sums().note()
+            if self.path is not None:
+                write_mark(self.path, _FORMAT, reached)
+                self._sums().note()
+            self._mark = reached
             self._index = index
 
     def search(self, text: str, scope: Scope, limit: int, *, quoted: bool = False) -> LexicalMatches:
@@ -175,29 +172,30 @@ class Lexicon:
     def count(self) -> int:
         """Return the number of drawers it holds."""
         with self._edge():
-            index = self._open()
-            searcher = index.searcher()
-            marks = searcher.search(self._term(index, "id", _MARK), 1, False).hits
-            return int(searcher.num_docs) - len(marks)
+            return int(self._open().searcher().num_docs)
 
     def ids_present(self, ids: Collection[str]) -> set[str]:
         """Return those of the ids that it holds."""
+        with self._edge():
+            return set(self._seqs(self._open(), list(ids)))
+
+    def _seqs(self, index: tantivy.Index, ids: Sequence[str]) -> dict[str, int]:
+        """Return the change numbers with which it holds drawers."""
         import tantivy
 
-        wanted = [legal_text(id_) for id_ in ids if id_ != _MARK]
-        present: set[str] = set()
-        with self._edge():
-            index = self._open()
-            searcher = index.searcher()
-            for start in range(0, len(wanted), _IDS_AT_ONCE):
-                part = wanted[start : start + _IDS_AT_ONCE]
-                query = tantivy.Query.term_set_query(index.schema, "id", part)
-                hits = searcher.search(query, len(part), False).hits
-                present.update(str(searcher.doc(address).get_first("id")) for _, address in hits)
-        return present
+        wanted = [legal_text(id_) for id_ in ids]
+        searcher = index.searcher()
+        found: dict[str, int] = {}
+        for start in range(0, len(wanted) if searcher.num_docs else 0, _IDS_AT_ONCE):
+            part = wanted[start : start + _IDS_AT_ONCE]
+            query = tantivy.Query.term_set_query(index.schema, "id", part)
+            for _, address in searcher.search(query, len(part), False).hits:
+                document = searcher.doc(address)
+                found[str(document.get_first("id"))] = int(document.get_first("seq") or 0)
+        return found
 
     def _sums(self) -> Sums:
-        return Sums(self.path or Path("memory"), changing=(_META,))
+        return Sums(self.path or Path("memory"), changing=(_META,), passed_over=(MARK_FILE,))
 
     def _check(self, directory: Path) -> None:
         """Raise ProjectionUnavailable for files that have changed since they were written.
@@ -205,7 +203,7 @@ class Lexicon:
         The list of segments is another after each commit. A writer that was killed before it could note that
         has added files which nobody has noted either.
         """
-        sums = Sums(directory, changing=(_META,))
+        sums = Sums(directory, changing=(_META,), passed_over=(MARK_FILE,))
         damaged = sums.damaged()
         if damaged == [_META] and not live_files(directory) <= sums.names():
             return
@@ -492,7 +490,6 @@ def _schema() -> tantivy.Schema:
     for field in _RAW_FIELDS:
         builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("sha256", stored=True, indexed=False)
-    builder.add_text_field("epoch", stored=True, tokenizer_name="raw", index_option="basic")
     for field in ("authored_at", "filed_at", "ended_at"):
         builder.add_integer_field(field, fast=True, indexed=False)
     builder.add_integer_field("seq", stored=True, fast=True, indexed=False)

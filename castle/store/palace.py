@@ -124,8 +124,12 @@ class Palace:
 
     @property
     def opened(self) -> bool:
-        """Whether both projections have been used."""
-        return "lexicon" in self.__dict__ and self.space.opened
+        """Whether both projections have been used; where the ledger names no vectors, words are enough."""
+        used = "lexicon" in self.__dict__
+        try:
+            return used and self.space.opened
+        except PalaceError:
+            return used
 
     @property
     def embedder_loaded(self) -> bool:

@@ -36,7 +36,7 @@ class Project:
 
 
 def path_text(path: Path | str) -> str:
-    """Write a path as valid text, escaped what is none: undecodable bytes, and what no file's name can hold."""
+    """Write a path as valid text, undecodable bytes escaped, and surrogates that stand for none."""
     try:
         name = os.fsencode(path)
     except UnicodeEncodeError:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, true, update
 
 from castle.errors import NotFoundError, UsageError
 from castle.store.receipt_tables import receipts
+from castle.store.spool import told
 
 State = Literal["ok", "failed", "waiting"]
 
@@ -161,6 +163,18 @@ def last_failed(cx: Connection, apart_from: Collection[str] = ()) -> Receipt | N
     )
     row = cx.execute(query).first()
     return _receipt(row) if row is not None else None
+
+
+def failed_save(cx: Connection, root: Path) -> Receipt | None:
+    """Return the latest save that failed and is still open; its ``id`` is 0 when only ``failed.json`` tells.
+
+    That is so when the drainer itself has failed, when the ledger could not be written, and when a hook
+    could not note an event.
+    """
+    recorded, word = last_failed(cx), told(root)
+    if word is None or (recorded is not None and recorded.at >= word.at):
+        return recorded
+    return Receipt(0, word.at, "", "", word.session, word.transcript, 0, 0, "", "failed", word.detail)
 
 
 def unseen(cx: Connection) -> tuple[int, int | None]:

@@ -2,24 +2,31 @@
 
 ``events.jsonl`` is what hooks append to. A drainer renames it to ``drain-….jsonl`` before it reads it, so
 that nothing is added to what it works on; a file of that name which is left behind by a crash is drained by
-the next one. Lines that are no event are moved to ``unreadable.jsonl``. ``failed.json`` is there while the
-last save of some session has failed: the beginning of a session reads it, which cannot open the ledger.
+the next one. ``reserve.jsonl`` is a file of line ends, into which hooks write what ``events.jsonl`` has no
+room for on a full disk. Lines that are no event are moved to ``unreadable.jsonl``. ``failed.json`` is there
+while the last save of some session has failed: the beginning of a session reads it, which cannot open the
+ledger.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from castle.store.locks import FileLock
+
 FOLDER = "spool"
 FILE = "events.jsonl"
 UNREADABLE = "unreadable.jsonl"
 FAILED = "failed.json"
+RESERVE = "reserve.jsonl"
+RESERVED = 1 << 16
 TURNS = "turns"
 LOCK = "drain.lock"
 _PREFIX = "drain-"
@@ -41,14 +48,39 @@ class Event:
 def pending(root: Path) -> bool:
     """Whether anything has been noted that no drainer has taken yet."""
     try:
-        return (root / FOLDER / FILE).stat().st_size > 0
+        status = (root / FOLDER / FILE).stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size:
+            return True
     except OSError:
-        return False
+        pass
+    return _used(root / FOLDER / RESERVE)
+
+
+def in_the_way(root: Path) -> str:
+    """Return what keeps hooks from noting anything, or the drainer from reading it; "" when nothing does."""
+    folder = root / FOLDER
+    if not os.path.lexists(folder):
+        return ""
+    if not folder.is_dir():
+        return f"{folder} is no directory"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"{folder} cannot be written"
+    names = (FILE, RESERVE, FAILED, LOCK, "drainer.lock", "drain.log")
+    for path in (*(folder / name for name in names), *sorted(folder.glob(f"{_PREFIX}*.jsonl"))):
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            return f"{path} is no regular file"
+    return ""
 
 
 def waiting(root: Path) -> int:
     """Count the events that wait in the spool of the palace at ``root``."""
-    return sum(len(_lines(file)) for file in _files(root / FOLDER, taken_too=True))
+    return sum(len(_lines(file)) for file in written(root))
+
+
+def written(root: Path) -> list[Path]:
+    """Return the files in which events wait."""
+    folder = root / FOLDER
+    return [*_files(folder), *(file for file in (folder / FILE, folder / RESERVE) if file.is_file())]
 
 
 def take(root: Path) -> tuple[Path, ...]:
@@ -59,8 +91,13 @@ def take(root: Path) -> tuple[Path, ...]:
     folder = root / FOLDER
     current = folder / FILE
     if current.is_file():
-        current.rename(folder / f"{_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl")
-    return tuple(_files(folder, taken_too=False))
+        current.rename(_taken(folder))
+    reserve = folder / RESERVE
+    if _used(reserve):
+        with FileLock(reserve) as held:
+            if held:
+                reserve.rename(_taken(folder))
+    return tuple(_files(folder))
 
 
 def read(files: Sequence[Path]) -> tuple[list[Event], list[bytes]]:
@@ -86,18 +123,42 @@ def settle(root: Path, files: Sequence[Path], kept: Sequence[Event], unreadable:
     if unreadable:
         _write(folder / UNREADABLE, unreadable, os.O_APPEND)
     if kept:
-        target = folder / f"{_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl"
+        target = _taken(folder)
         draft = target.with_suffix(".tmp")
         _write(draft, [event.line for event in kept], os.O_TRUNC)
         draft.replace(target)
     for file in files:
         file.unlink()
+    reserve = folder / RESERVE
+    with suppress(OSError), FileLock(reserve) as held:
+        if held and not reserve.stat().st_size:
+            _write(reserve, [b"\n" * (RESERVED - 1)], os.O_APPEND)
 
 
-def unnoted(root: Path) -> Event | None:
-    """Return the event that ``failed.json`` holds, for which the spool had no room."""
+def lost(unreadable: Sequence[bytes]) -> int:
+    """Return how many events found no room in the reserve either: lines of dots count them."""
+    return sum(len(line) for line in unreadable if not line.strip(b"."))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What ``failed.json`` says: when which save failed, and why."""
+
+    at: int
+    session: str
+    transcript: str
+    detail: str
+
+
+def told(root: Path) -> Told | None:
+    """Return what ``failed.json`` says, None when no save has failed or it cannot be read."""
     loaded = _failure(root)
-    return _event(json.dumps(loaded).encode("ascii")) if loaded.get("unnoted") is True else None
+    if not loaded:
+        return None
+    at = loaded.get("at")
+    texts = [loaded.get(name) for name in ("session", "transcript", "detail")]
+    session, transcript, detail = (_valid(text) if isinstance(text, str) else "" for text in texts)
+    return Told(at if isinstance(at, int) else 0, session, transcript, detail or "no reason is known")
 
 
 def tell_failure(root: Path, at: int, session: str, transcript: str, detail: str) -> None:
@@ -131,21 +192,41 @@ def forget_turns(root: Path, before: float) -> None:
 
 
 def _failure(root: Path) -> Mapping[str, object]:
+    file = root / FOLDER / FAILED
     try:
-        loaded = json.loads((root / FOLDER / FAILED).read_bytes())
+        loaded = json.loads(file.read_bytes()) if file.is_file() else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return loaded if isinstance(loaded, Mapping) else {}
 
 
-def _files(folder: Path, *, taken_too: bool) -> list[Path]:
-    names = sorted(folder.glob(f"{_PREFIX}*.jsonl"))
-    return [*names, folder / FILE] if taken_too else names
+def _valid(text: str) -> str:
+    """Write a text without surrogates, which may stand in JSON and nowhere else."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.glob(f"{_PREFIX}*.jsonl")) if file.is_file()]
+
+
+def _taken(folder: Path) -> Path:
+    return folder / f"{_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl"
+
+
+def _used(reserve: Path) -> bool:
+    """Whether anything stands in the reserve; the lines come first."""
+    try:
+        if not stat.S_ISREG(reserve.lstat().st_mode):
+            return False
+        with reserve.open("rb") as file:
+            return file.read(1) not in (b"", b"\n")
+    except OSError:
+        return False
 
 
 def _lines(file: Path) -> list[bytes]:
     try:
-        return [line for line in file.read_bytes().split(b"\n") if line.strip()]
+        return [line for line in file.read_bytes().split(b"\n") if line.strip()] if file.is_file() else []
     except FileNotFoundError:
         return []
 

@@ -14,10 +14,10 @@ from castle.store.palace import TOKEN_CACHE, Palace
 from castle.store.projection import Projection
 from castle.store.purged import unfinished
 from castle.store.reading import PlaceCount, counts
-from castle.store.receipts import Receipt, last_failed
+from castle.store.receipts import Receipt, failed_save
 from castle.store.redetect import left
 from castle.store.schema import sources
-from castle.store.spool import waiting
+from castle.store.spool import in_the_way, waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Status:
     ``spool_events`` were noted by hooks and are not filed yet. ``old_detector`` counts drawers that were read
     with older rules for secrets: what is shown of them is masked each time, their indexes are not yet.
     ``unfinished_purges`` were begun and are to be finished by a repair. ``failed_save`` is the latest save of
-    a session that failed and that no later one made up for.
+    a session that failed and that no later one made up for; its ``id`` is 0 when there is no receipt of it.
+    ``spool_trouble`` is what keeps hooks from noting anything.
     """
 
     palace: str
@@ -54,6 +55,7 @@ class Status:
     old_detector: int = 0
     unfinished_purges: int = 0
     failed_save: Receipt | None = None
+    spool_trouble: str = ""
 
 
 def status(palace: Palace) -> Status:
@@ -64,7 +66,7 @@ def status(palace: Palace) -> Status:
         source_count = cx.execute(known).scalar_one()
         old_detector = left(cx)
         purges = unfinished(cx)
-        failed_save = last_failed(cx)
+        failure = failed_save(cx, palace.root)
     return Status(
         palace=str(palace.root),
         embedder=palace.identity.name,
@@ -82,7 +84,8 @@ def status(palace: Palace) -> Status:
         spool_events=waiting(palace.root),
         old_detector=old_detector,
         unfinished_purges=purges,
-        failed_save=failed_save,
+        failed_save=failure,
+        spool_trouble=in_the_way(palace.root),
     )
 
 

@@ -8,6 +8,7 @@ in the ledger's cache; every score is computed from them in 32 bits.
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import shutil
 import time
@@ -50,6 +51,8 @@ FULL_FRAGMENT = 1000
 STALE_VERSIONS = 64
 """Versions past their retention beyond which they are deleted, plus one for every ``ROWS_PER_VERSION``."""
 ROWS_PER_VERSION = 1000
+FILES = 8
+"""Files for each fragment and each of STALE_VERSIONS beyond which those of no current use are deleted."""
 STALE_BYTES = 64_000_000
 """Bytes of no current use, on top of the size of the table, beyond which they are deleted."""
 
@@ -83,8 +86,8 @@ class Vectors:
     ``watermark`` raises ProjectionUnavailable when the table is missing or damaged.
 
     Bounds, apart from what the last ten minutes left: at most STALE_VERSIONS + rows / ROWS_PER_VERSION
-    versions, and twice the size of the table + STALE_BYTES. Fragments: FRAGMENTS + rows / FULL_FRAGMENT. Files:
-    four for each version and fragment.
+    versions, and twice the size of the table + STALE_BYTES. Fragments: FRAGMENTS + rows / FULL_FRAGMENT.
+    Files: FILES for each fragment and each of STALE_VERSIONS.
     """
 
     name = "vectors"
@@ -335,6 +338,7 @@ class Vectors:
         if not stale:
             return
         many = stale > STALE_VERSIONS + rows // ROWS_PER_VERSION
+        many = many or _files(self.directory) > FILES * (STALE_VERSIONS + fragments)
         if many or fragments == 1 or self.disk_bytes() > 2 * size + STALE_BYTES:
             table.optimize(cleanup_older_than=RETENTION)
 
@@ -366,6 +370,10 @@ class Vectors:
                     rows
                 )
                 return
+
+
+def _files(directory: Path) -> int:
+    return sum(len(names) for _, _, names in os.walk(directory))
 
 
 def table_of(identity: EmbedderIdentity) -> str:

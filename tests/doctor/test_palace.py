@@ -18,6 +18,7 @@ from castle.store import receipts
 from castle.store.ledger import set_value
 from castle.store.redetect import FOUND_KEY
 from castle.store.schema import drawers
+from castle.store.spool import tell_failure
 from tests.conftest import TurnedClock
 from tests.doctor.conftest import looked
 
@@ -191,6 +192,25 @@ def test_events_that_wait(castle: Castle, clock: TurnedClock) -> None:
     found = looked(castle, palace.spool)
     assert found.status == "ok"
     assert f"a drainer is at work on them (process {os.getpid()})" in found.detail
+
+
+def test_what_is_in_the_way_of_the_spool(castle: Castle) -> None:
+    (castle.root / "spool").write_bytes(b"")
+    found = looked(castle, palace.spool)
+    assert found.status == "failed"
+    assert "spool is no directory" in found.detail
+    assert found.help == "move that away, then castle sweep"
+
+
+def test_a_drainer_that_failed(castle: Castle, clock: TurnedClock) -> None:
+    (castle.root / "spool").mkdir()
+    tell_failure(castle.root, clock(), "", "", "the drainer failed: by chance")
+    found = looked(castle, palace.receipts)
+    assert found.status == "failed"
+    assert "the drainer failed: by chance" in found.detail
+    assert found.help.startswith("castle sweep")
+    castle.drain_spool()
+    assert looked(castle, palace.receipts).status != "failed"
 
 
 def test_a_full_disk(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,8 @@ def spool(castle: Castle, transcript: Path | str, hook: str = "stop", at: int = 
 
 
 def files(castle: Castle) -> list[str]:
-    return sorted(path.name for path in (castle.root / "spool").iterdir() if path.stat().st_size)
+    found = (path for path in (castle.root / "spool").iterdir() if path.stat().st_size)
+    return sorted(path.name for path in found if path.name != "reserve.jsonl")
 
 
 def test_what_a_hook_notes_is_filed_by_the_next_sweep(castle: Castle, transcript: Path) -> None:

@@ -94,6 +94,7 @@ GARBAGE = {
     "upwards": json.dumps({"session_id": "a", "transcript_path": "/t/../etc/a.jsonl"}).encode(),
     "another kind": json.dumps({"session_id": "a", "transcript_path": "/etc/passwd"}).encode(),
     "NUL": json.dumps({"session_id": "a", "transcript_path": "/t/\0.jsonl"}).encode(),
+    "a surrogate": json.dumps({"session_id": "a", "transcript_path": "/t/\ud800.jsonl"}).encode(),
     "long": json.dumps({"session_id": "a", "transcript_path": f"/{'a' * 5000}.jsonl"}).encode(),
 }
 
@@ -234,7 +235,7 @@ def test_the_program_finds_the_palace_that_castle_finds(
 
 
 def test_hooks_and_drainer_mean_the_same_files() -> None:
-    names = ("FOLDER", "FILE", "FAILED", "TURNS")
+    names = ("FOLDER", "FILE", "FAILED", "RESERVE", "RESERVED", "TURNS")
     assert [getattr(spool, name) for name in names] == [getattr(store_spool, name) for name in names]
 
 
@@ -339,3 +340,23 @@ def test_every_hook_that_a_host_is_given_is_known(host: str) -> None:
     assert {event.hook: event.event for event in EVENTS[host]} == {
         name: fields["hook_event_name"] for name, fields in own.items()
     }
+
+
+def test_a_directory_that_no_file_can_have_is_not_kept(place: Path, note: Note) -> None:
+    assert note(payload("codex", "stop", "/t/a.jsonl", cwd="/t/\ud800"))
+    assert [event["cwd"] for event in events(place)] == [""]
+
+
+@pytest.mark.parametrize("name", ["hooks.json", "wakeup.json", "drain.log", "failed.json", "reserve.jsonl"])
+def test_a_pipe_is_not_waited_for(own_home: Path, tmp_path: Path, name: str) -> None:
+    root = tmp_path / "palace"
+    (root / "spool").mkdir(parents=True)
+    home = own_home / ".castle"
+    home.mkdir(exist_ok=True)
+    folder = {"hooks.json": home, "wakeup.json": root}.get(name, root / "spool")
+    os.mkfifo(folder / name)
+    if name in ("failed.json", "reserve.jsonl"):
+        (root / "spool" / "events.jsonl").mkdir()
+    for event in ("session-start", "session-end"):
+        data = json.dumps(payload("claude-code", event, str(tmp_path / "never.jsonl"))).encode()
+        assert hook(root, data, "--hook", event, "--harness", "claude-code").returncode == 0

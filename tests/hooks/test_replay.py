@@ -222,7 +222,8 @@ def test_a_save_that_fails_is_told_until_one_succeeds(root: Path) -> None:
     begin = payload("claude-code", "session-start", str(transcript), session_id="s2", source="startup")
     said = json.loads(call("claude-code", "session-start", begin).stdout)
     assert said["systemMessage"].startswith("Cognitive Castle: the last save failed (")
-    assert said["systemMessage"].endswith("): missing")
+    assert "): missing; `castle receipts --dismiss s1`" in said["systemMessage"]
+    assert (root / "spool" / "drainer.lock").read_bytes() == b"", "it has ended, and says so"
     assert "the last save failed" in said["hookSpecificOutput"]["additionalContext"]
     transcript.write_text("".join(talk(3)), encoding="utf-8")
     assert call("claude-code", "stop", data).stdout == b""

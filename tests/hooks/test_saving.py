@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +19,11 @@ from castle.mine import spool as mine_spool
 from castle.mine.formats import recall_block
 from castle.mine.receipts import compare
 from castle.mine.spool import GIVE_UP_AFTER, QUIET_AFTER
+from castle.store import spool as store_spool
+from castle.store.backup import spool_lines
 from castle.store.locks import FileLock
 from castle.store.receipts import Receipt
-from castle.store.spool import LOCK, waiting
+from castle.store.spool import LOCK, RESERVED, pending, waiting
 from tests.conftest import TurnedClock
 from tests.mine.test_convos import EXPORTS, line, talk
 
@@ -129,6 +134,17 @@ def test_a_transcript_that_is_gone_can_be_dismissed(castle: Castle, tmp_path: Pa
     note(castle, tmp_path / "gone.jsonl", session="lost")
     castle.drain_spool()
     assert castle.receipts().failing == 1
+
+
+def test_dismissing_takes_back_no_other_word(castle: Castle, tmp_path: Path) -> None:
+    note(castle, tmp_path / "gone.jsonl")
+    castle.drain_spool()
+    store_spool.tell_failure(castle.root, 5, "", "", "the drainer failed")
+    with (castle.root / "spool" / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.write("no event\n")
+    castle.dismiss_save("s1")
+    assert word(castle)["detail"] == "the drainer failed"
+    assert [skip.path for skip in castle.drain_spool().skipped] == ["spool/unreadable.jsonl"]
 
 
 def test_dismissing_lets_nothing_go_that_can_still_be_saved(castle: Castle, tmp_path: Path) -> None:
@@ -320,7 +336,7 @@ def test_a_full_disk_is_told_without_the_ledger(
         patch.setattr(ledger, "write", full)
         report = castle.drain_spool()
     assert (report.kept, waiting(castle.root)) == (1, 1)
-    assert castle.last_failed_save() is None
+    assert (castle.receipts(failed=True).total, castle.last_failed_save()) == (0, castle.status().failed_save)
     assert word(castle)["detail"] == "castle.db cannot be used: the disk is full"
     assert word(castle)["transcript"] == str(path)
     castle.drain_spool()
@@ -345,21 +361,89 @@ def test_word_of_a_failure_is_left_even_where_no_new_file_can_be_made(
     assert word(castle)["transcript"] == str(tmp_path / "b.jsonl")
 
 
-def test_an_event_without_room_in_the_spool_is_filed_later(castle: Castle, tmp_path: Path) -> None:
-    path = write(tmp_path, talk(2))
+def unnoted(castle: Castle, path: Path, session: str = "s1") -> None:
+    """What a hook does when the spool has no room."""
+    event = {"v": 1, "at": START, "hook": "stop", "harness": "codex", "session": session}
+    hook_spool.note_unnoted(str(castle.root), {**event, "transcript": str(path)}, "no space left")
+
+
+def test_events_without_room_in_the_spool_are_filed_later(castle: Castle, tmp_path: Path) -> None:
+    castle.mine_conversations(write(tmp_path, talk(2)))
     (castle.root / "spool").mkdir(parents=True)
-    event = {
-        "v": 1,
-        "at": START,
-        "hook": "stop",
-        "harness": "codex",
-        "session": "s1",
-        "transcript": str(path),
-    }
-    hook_spool.note_unnoted(str(castle.root), event, "no space left")
+    for number in range(3):
+        unnoted(castle, write(tmp_path, [line(0, "yes", session=f"s{number}")], f"s{number}"), f"s{number}")
     assert word(castle)["detail"] == "no space left"
+    failure = castle.last_failed_save()
+    assert failure is not None
+    assert (failure.id, failure.detail, castle.status().failed_save) == (0, "no space left", failure)
+    assert (pending(castle.root), waiting(castle.root), castle.status().spool_events) == (True, 3, 3)
+    report = castle.drain_spool()
+    assert (report.messages_new, castle.receipts().total, word(castle)) == (3, 3, {})
+    assert (pending(castle.root), waiting(castle.root)) == (False, 0)
+    assert castle.drain_spool().events == 0
+
+
+def test_what_finds_no_room_in_the_reserve_is_counted(castle: Castle, tmp_path: Path) -> None:
+    folder = castle.root / "spool"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        unnoted(castle, tmp_path / f"{number}{'a' * 30_000}.jsonl")
+    assert word(castle)["detail"] == "no space left; it is lost"
+    assert (folder / "reserve.jsonl").stat().st_size == RESERVED
+    report = castle.drain_spool()
+    assert (report.events, report.failed) == (2, 3)
+    details = [receipt.detail for receipt in castle.receipts(failed=True).receipts]
+    assert "1 event of hooks found no room: `castle mine DIR` files the transcripts" in details
+    assert not (folder / "unreadable.jsonl").exists()
+
+
+def test_the_reserve_has_its_place_on_disk_before_it_is_needed(castle: Castle, tmp_path: Path) -> None:
+    path = write(tmp_path, talk(2))
+    note(castle, path)
     castle.drain_spool()
-    assert (last(castle).state, last(castle).stored, word(castle)) == ("ok", 2, {})
+    reserve = castle.root / "spool" / "reserve.jsonl"
+    assert reserve.read_bytes() == b"\n" * RESERVED
+    unnoted(castle, path)
+    assert (reserve.stat().st_size, waiting(castle.root)) == (RESERVED, 1)
+    assert castle.drain_spool().events == 1
+    assert reserve.read_bytes() == b"\n" * RESERVED
+
+
+def test_eight_hooks_at_once_find_room_in_the_reserve(castle: Castle, tmp_path: Path) -> None:
+    (castle.root / "spool").mkdir(parents=True)
+    threads = [
+        threading.Thread(target=unnoted, args=(castle, tmp_path / f"{n}.jsonl", f"s{n}")) for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert castle.drain_spool().events == 8
+
+
+def test_a_backup_holds_what_waits_in_the_reserve(castle: Castle, tmp_path: Path) -> None:
+    castle.mine_conversations(write(tmp_path, talk(2)))
+    (castle.root / "spool").mkdir()
+    unnoted(castle, tmp_path / "a.jsonl")
+    assert len(spool_lines(castle.root)) == 1
+
+
+@pytest.mark.parametrize("name", ["", "events.jsonl", "drain-1.jsonl", "reserve.jsonl"])
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, os.mkfifo])
+def test_what_is_in_the_way_of_the_spool_is_said(
+    castle: Castle, tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    castle.mine_conversations(write(tmp_path, talk(2)))
+    if name:
+        (castle.root / "spool").mkdir()
+    make(castle.root / "spool" / name)
+    found = castle.status().spool_trouble
+    wanted = make is not (Path.touch if name else Path.mkdir)
+    assert found.startswith(str(castle.root / "spool" / name)) == wanted
+    assert bool(found) == wanted
+    report = castle.drain_spool()
+    assert [skip.reason for skip in report.skipped] == [found] * wanted
+    assert not pending(castle.root)
 
 
 def test_the_transcripts_of_subagents_are_saved_with_their_session(castle: Castle, tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent, Tool
 
 from castle import Castle
+from castle.errors import PalaceError
 from castle.mcp.budget import BUDGET, size
 from castle.mcp.server import build
 from castle.mcp.tools.base import Tier
+from castle.search import recall
 from castle.store.graph import Graph
 from tests.mcp.conftest import Ask, asking
 from tests.mine.conftest import write
@@ -142,6 +144,47 @@ def test_a_search_says_what_did_not_run_and_goes_on(ask: Ask) -> None:
     second = content(ask("castle_search", query="the", mode="standard", limit=1, cursor=first["next_cursor"]))
     assert second["ranked"] == first["ranked"]
     assert second["hits"][0]["drawer_id"] != first["hits"][0]["drawer_id"]
+
+
+def test_what_is_optional_and_absent_is_told_once_and_in_status(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASTLE_SML_DISABLED", "1")
+    monkeypatch.setenv("CASTLE_SEARCH_MODE", "max")
+    first = content(ask("castle_search", query="GraphQL"))
+    assert "soar skipped: Soar is switched off by CASTLE_SML_DISABLED" in first["skipped"]
+    assert "skipped" not in content(ask("castle_search", query="GraphQL"))
+    assert "soar: Soar is switched off by CASTLE_SML_DISABLED" in content(ask("castle_status"))["absent"]
+
+
+def test_what_should_have_worked_is_told_each_time(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "lexical", broken)
+    for _ in range(2):
+        found = content(ask("castle_search", query="GraphQL", mode="fast"))
+        assert "lexical skipped: the index of words is broken" in found["skipped"]
+        assert "lexical: the index of words is broken" in found["degraded"]
+
+
+def broken(*arguments: object) -> None:
+    raise PalaceError("the index of words is broken")
+
+
+def test_a_tool_of_a_larger_set_is_named_with_that_set() -> None:
+    async def call(tool: str, tier: Tier) -> str:
+        async with Client(build("/nowhere", tier)) as client:
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool(tool, {})
+            return str(refused.value)
+
+    assert anyio.run(call, "castle_info_score", "standard").endswith("is offered only with --tools all")
+    assert anyio.run(call, "castle_list_wings", "core").endswith("is offered only with --tools standard")
+    assert "there is no tool 'castle_forget'" in anyio.run(call, "castle_forget", "standard")
+
+
+def test_who_may_delete_may_restore() -> None:
+    for tier in ("core", "standard", "all"):
+        names = {tool.name for tool in listed(tier)}
+        assert ("castle_delete_drawer" in names) == ("castle_restore_drawer" in names)
 
 
 def test_following_the_cursor_loses_no_hit_that_had_no_room(ask: Ask) -> None:

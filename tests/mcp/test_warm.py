@@ -19,7 +19,7 @@ from castle import Castle
 from castle.errors import ModelError
 from castle.mcp import warm
 from castle.mcp.server import build
-from castle.mcp.tools import Tools
+from castle.mcp.tools import Tools, base
 from castle.mcp.warm import Warmer
 from castle.service.serving import LOADING
 from castle.store.palace import Palace
@@ -50,7 +50,7 @@ class Server:
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         async def call() -> CallToolResult:
-            async with Client(build(self.tools)) as client:
+            async with Client(build(self.tools, "all")) as client:
                 return await client.call_tool(tool, arguments)
 
         found = anyio.run(call)
@@ -229,3 +229,32 @@ def test_an_end_in_the_middle_of_loading_is_clean(wire: Callable[..., Wire], roo
     code, out, err = server.ended()
     assert (code, out, err) == (0, b"", b"")
     subprocess.run([sys.executable, "-m", "castle", "--palace", str(root), "verify"], check=True)
+
+
+def test_a_score_waits_for_the_model_and_nobody_waits_for_the_score(server: Server) -> None:
+    found: list[dict[str, Any]] = []
+    asking = threading.Thread(
+        target=lambda: found.append(server.call("castle_info_score", text="The lamp hums."))
+    )
+    asking.start()
+    end = time.monotonic() + PATIENCE
+    while not server.loads:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert server.search()["degraded"] == [LOADING]
+    assert asking.is_alive()
+    server.loaded()
+    asking.join(PATIENCE)
+    assert found[0]["novelty"] > 0
+
+
+def test_a_score_gives_up_waiting_and_says_when_to_ask_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "LOADING_SECONDS", 0.01)
+    with pytest.raises(AssertionError, match="is being loaded; ask again in a moment"):
+        server.call("castle_info_score", text="The lamp hums.")
+    server.failure = ModelError("the model is broken")
+    server.loaded()
+    with pytest.raises(AssertionError, match="cannot be loaded.*the model is broken"):
+        server.call("castle_info_score", text="The lamp hums.")

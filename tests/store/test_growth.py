@@ -71,7 +71,7 @@ def assert_bounded(size: Size) -> None:
     assert size.versions <= module.STALE_VERSIONS + size.rows // module.ROWS_PER_VERSION + 2
     assert size.fragments <= module.FRAGMENTS + size.rows // module.FULL_FRAGMENT + 1
     assert size.bytes <= 2 * size.live_bytes + module.STALE_BYTES
-    assert size.files <= 4 * (size.versions + size.fragments)
+    assert size.files <= module.FILES * (module.STALE_VERSIONS + size.fragments + 2)
     # Tantivy joins eight segments of a size at a time.
     assert size.segments <= 8 * (1 + len(f"{size.rows:o}"))
 

@@ -531,6 +531,20 @@ def test_weights_that_have_changed_are_a_mismatch(palace: Palace, monkeypatch: p
     again.close()
 
 
+def test_a_ledger_that_names_no_embedder_costs_only_the_vectors(palace: Palace) -> None:
+    fill(palace, 5)
+    assert top(palace)
+    with palace.ledger.write() as cx:
+        cx.exec_driver_sql("UPDATE meta SET value = '{' WHERE key = 'embedder'")
+    again = Palace(palace.root)
+    for opened in (palace, again):
+        for _ in range(2):
+            result = search(opened, "harbour", Scope(), 5)
+            assert result.hits
+            assert "does not say which embedder it is for" in " ".join(result.degraded)
+    again.close()
+
+
 # Several processes
 
 SCRIPT = """

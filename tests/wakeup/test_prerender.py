@@ -12,7 +12,7 @@ import pytest
 from castle import Castle
 from castle.errors import CastleError
 from castle.mine.formats import RECALL_CLOSE, RECALL_OPEN
-from castle.wakeup import WakeUp, prerender, prerendered, wake_up
+from castle.wakeup import WakeUp, layers, prerender, prerendered, wake_up
 from castle.wakeup.places import active_places, wing_of_directory
 from castle.wakeup.prerendered import BUDGET, MOST_PLACES
 from castle.wakeup.tokens import count
@@ -184,3 +184,55 @@ def test_a_palace_that_cannot_be_written_is_an_error_but_no_reason_not_to_pin(
         rendered(castle)
     assert castle.pin(id_).changed
     assert [file.name for file in castle.root.iterdir() if "tmp" in file.name] == []
+
+
+def test_what_sessions_begin_with_follows_every_change(castle: Castle, tmp_path: Path) -> None:
+    def general() -> str:
+        return str(document(castle)["general"])
+
+    filed = castle.add("The shop opens at nine.", wing="shop", room="hours")
+    assert "at nine" in general()
+    changed = castle.update(filed.id, "The shop opens at ten.")
+    assert "at ten" in general()
+    assert "at nine" not in general()
+    castle.forget(changed.id)
+    assert "at ten" not in general()
+    castle.restore(changed.id)
+    assert "at ten" in general()
+    castle.diary_write("keeper", "The lamp was cleaned and the door was painted.")
+    assert "The lamp was cleaned" in general()
+    diary = tmp_path / "days"
+    write(diary, {"2026-05-01.md": "Rain all day, and nobody came to the shop.\n"})
+    castle.diary_ingest(diary)
+    assert "Rain all day" in general()
+
+
+def test_a_file_that_is_gone_is_gone_from_what_sessions_begin_with(castle: Castle, tmp_path: Path) -> None:
+    project = tmp_path / "boats"
+    write(project, {"a.md": "The harbour of the boats is closed.\n", "b.md": "The gate is painted green.\n"})
+    castle.mine_project(project)
+    (project / "a.md").unlink()
+    castle.sync(project, apply=True)
+    assert "harbour" not in document(castle)["general"]
+    assert "green" in document(castle)["general"]
+
+
+def test_a_wake_up_that_knows_a_newer_identity_stores_it(castle: Castle) -> None:
+    castle.add("The shop opens at nine.", wing="shop", room="hours")
+    path = castle.settings.home / "identity.txt"
+    path.parent.mkdir(exist_ok=True)
+    for who in ("I am Ann.", "I am Annabel."):
+        path.write_text(who, encoding="utf-8")
+        assert who in castle.wake_up().text
+        assert who in document(castle)["general"]
+    path.unlink()
+    castle.wake_up()
+    assert "Annabel" not in document(castle)["general"]
+
+
+def test_missing_scores_are_not_told_to_sessions(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "FEW", 0)
+    put(castle, told(1))
+    rendered(castle)
+    assert "lantern1" in document(castle)["general"]
+    assert "novelty" not in document(castle)["general"]

@@ -11,7 +11,8 @@ from castle import Castle
 from castle.errors import PalaceNotFoundError
 from castle.mine.formats import RECALL_CLOSE, recall_block
 from castle.records import Drawer
-from castle.wakeup.candidates import Candidate
+from castle.wakeup import layers
+from castle.wakeup.candidates import Candidate, candidates
 from castle.wakeup.identity import Identity
 from castle.wakeup.layers import BUDGET, MORE, Essentials, composed
 from castle.wakeup.page import wrapped_tokens
@@ -143,12 +144,41 @@ def file_again(castle: Castle) -> None:
     file(castle._palace().ledger, ["The second words of a note.\n"], path="n.md", base=1, wing="shop")
 
 
-def test_missing_novelty_is_told(castle: Castle) -> None:
-    put(castle, told(1))
+def test_missing_novelty_is_told_where_much_is_missing(
+    castle: Castle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        put(castle, told(number))
+    assert castle.wake_up().degraded == ()
+    monkeypatch.setattr(layers, "FEW", 2)
     found = castle.wake_up()
     assert "novelty" in found.degraded[0]
-    assert f"Note: {found.degraded[0]}" in found.text
+    assert "novelty" not in found.text
     assert woken(castle).degraded == ()
+
+
+def test_a_few_missing_scores_are_made_at_once(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "FEW", 0)
+    put(castle, told(1))
+    castle.search("lantern1")
+    castle._render()
+    with castle._palace().ledger.read() as cx:
+        assert [one.novelty for one in candidates(cx, None)] == [None]
+    assert castle.wake_up().degraded == ()
+    with castle._palace().ledger.read() as cx:
+        assert [one.novelty for one in candidates(cx, None)] == [1.0]
+
+
+def test_what_says_nothing_on_its_own_is_no_essential(castle: Castle) -> None:
+    thanks = put(castle, "Thanks.")
+    long_word = put(castle, "Absolutely wonderful, congratulations!", room="b")
+    chinese = put(castle, "我们决定把所有数据都迁移到新的服务器上。", room="c")
+    note = castle.add("Tea at five.", wing="shop", room="d").id
+    said = put(castle, "We will open the shop at nine now.", room="e")
+    assert {*woken(castle).drawers} == {chinese, note, said}
+    castle.pin(thanks)
+    assert thanks in woken(castle).drawers
+    assert long_word not in woken(castle).drawers
 
 
 def test_secrets_stay_sealed_in_drawers_names_and_identity(castle: Castle, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ PREVIEW = 200
 
 MOST_PATH = 300
 
+LOADING_SECONDS = 10.0
+"""How long a call that needs models waits for them."""
+
 Wing = Annotated[str, Field(description="only this wing")]
 Room = Annotated[str, Field(description="only this room")]
 DrawerId = Annotated[str, Field(description="the id, or at least 6 characters of its beginning")]
@@ -109,6 +112,22 @@ class Palace:
             if self._warmer is not None:
                 self._warmer.after()
             self._lock.release()
+
+    @contextmanager
+    def _asked_with_models(self) -> Iterator[Castle]:
+        """Give the palace to a call that cannot do without models; others are answered while they load."""
+        from castle.service.serving import LOADING
+
+        if self._warmer is not None:
+            with self._asked():
+                pass
+            self._warmer.wait(LOADING_SECONDS)
+        with self._asked() as castle:
+            if castle.unready == LOADING:
+                raise ToolError("the embedder is being loaded; ask again in a moment")
+            if castle.unready:
+                raise ToolError(castle.unready)
+            yield castle
 
     def recall(self, prompt: str, cwd: str | None, max_tokens: int, patience: float) -> str:
         """Return what is known of a prompt; ToolError when a call takes longer than ``patience`` seconds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult
 from pydantic import Field
 
@@ -12,7 +11,6 @@ from castle.mcp.answers import Answer, Next, Quoted
 from castle.mcp.budget import fitted
 from castle.mcp.quoting import harmless
 from castle.mcp.tools.base import MOST_PATH, Limit, Offset, Palace, Wing, offered, page, short
-from castle.service.serving import LOADING
 
 
 class NeighbourItem(Quoted):
@@ -69,9 +67,7 @@ class Novelty(Palace):
         top_k: Annotated[Limit, Field(description="neighbours to show")] = 5,
     ) -> Annotated[CallToolResult, InfoScoreAnswer]:
         """Say how new a text would be beside what is filed. It says nothing about truth; files nothing."""
-        with self._asked() as castle:
-            if castle.unready:
-                raise ToolError(_not_yet(castle.unready))
+        with self._asked_with_models() as castle:
             found = castle.info_score(text, wing=wing or None, top_k=top_k)
         items = [
             NeighbourItem(
@@ -136,8 +132,3 @@ class Novelty(Palace):
             )
 
         return page(items, len(found.suggestions), offset, answer)
-
-
-def _not_yet(reason: str) -> str:
-    """Say why there is no score; whoever waited for the model would keep every other call waiting."""
-    return "the embedder is being loaded; ask again in a moment" if reason == LOADING else reason

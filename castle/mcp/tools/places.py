@@ -198,7 +198,8 @@ class Places(Palace):
 
 
 def _failure(receipt: Receipt) -> str:
-    where = f"session {receipt.session} at {time_of(receipt.at)}"
+    what = f"session {receipt.session}" if receipt.session else "what a hook noted"
+    where = f"{what} at {time_of(receipt.at)}"
     return harmless(f"{where} is not filed, tell the user: {short(receipt.detail, MOST_PATH)}")
 
 
