@@ -33,7 +33,10 @@ from benchmarks.fault_palace import (
 from benchmarks.fault_result import Bench, Outcome, judge
 from castle import Castle
 
-KILLS, KILLS_QUICK = 100, 8
+KILLS, KILLS_QUICK = 100, 6
+KINDS = ("mine", "convos", "notes", "facts", "drain", "catch-up")
+ENDLESS = ("notes", "facts")
+"""Work that acknowledges every write, and is killed at any moment after the first."""
 WRITERS, WRITES, STOPPED_SECONDS = 8, 100, 20.0
 LEDGER_CHECKS = ("database", "drawers", "sources", "messages")
 
@@ -61,12 +64,14 @@ class _Kills:
         self._acknowledged: dict[tuple[str, int], str] = {}
         self._filed_files = self._filed_turns = 0
         self._kinds: Counter[str] = Counter()
-        self._longest = 3.0
+        self._usual: dict[str, float] = {}
+        with Castle(self._palace, embedder="fake") as service:
+            service._palace(create=True)
 
     def once(self, number: int) -> None:
         """Start one kind of work until one of them could be killed before its end."""
+        kind = KINDS[number % len(KINDS)]
         for _ in range(5):
-            kind = self._chance.choice(("mine", "convos", "write", "facts", "drain", "catch-up"))
             if self._killed(kind):
                 self._kinds[kind] += 1
                 self._outcome.times += 1
@@ -79,10 +84,17 @@ class _Kills:
         process = start(command)
         begun = time.monotonic()
         lines: list[str] = []
-        reader = threading.Thread(target=_read, args=(process, lines))
+        working = threading.Event()
+        reader = threading.Thread(target=_read, args=(process, lines, working))
         reader.start()
+        if kind in ENDLESS:
+            working.wait()
+            after = self._chance.uniform(0.0, 2.0)
+        else:
+            # The first of a kind tells how long it takes, starting included.
+            after = self._chance.uniform(0.3, 1.0) * self._usual.get(kind, 600.0)
         try:
-            process.wait(timeout=self._chance.uniform(0.1, self._longest))
+            process.wait(timeout=after)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
         process.wait()
@@ -100,7 +112,7 @@ class _Kills:
 
     def _ended(self, kind: str, process: subprocess.Popen[str], seconds: float) -> None:
         """Count the work of a command that came to its end as acknowledged."""
-        self._longest = max(1.0, 0.8 * self._longest + 0.2 * seconds)
+        self._usual[kind] = seconds
         if process.returncode not in (0, 3):
             error = process.stderr.read() if process.stderr else ""
             self._outcome.fail(f"{kind} ended with {process.returncode}: {error.strip()[-300:]}")
@@ -112,22 +124,22 @@ class _Kills:
     def _command(self, kind: str) -> list[str]:
         castle_command = [str(SCRIPTS / "castle"), "--palace", str(self._palace)]
         if kind == "mine":
-            write_project(self._inputs.project, self._files, self._files + 6)
-            self._files += 6
+            write_project(self._inputs.project, self._files, self._files + 10)
+            self._files += 10
             return [*castle_command, "mine", str(self._inputs.project)]
         if kind in ("convos", "drain"):
             self._inputs.folder.mkdir(exist_ok=True)
-            write_transcript(self._inputs.transcript, self._turns, self._turns + 10)
-            self._turns += 10
+            write_transcript(self._inputs.transcript, self._turns, self._turns + 30)
+            self._turns += 30
         if kind == "convos":
             return [*castle_command, "mine", str(self._inputs.transcript), "--mode", "convos"]
         if kind == "drain":
             self._note_event()
             return [*castle_command, "sweep"]
-        if kind == "write":
-            return work("notes", self._palace, self._notes, self._notes + 200, "notes")
+        if kind == "notes":
+            return work("notes", self._palace, self._notes, self._notes + 2000, "notes")
         if kind == "facts":
-            return work("facts", self._palace, self._facts, self._facts + 400)
+            return work("facts", self._palace, self._facts, self._facts + 4000)
         return [*castle_command, "repair"]
 
     def _note_event(self) -> None:
@@ -195,9 +207,12 @@ class _Kills:
         shutil.rmtree(self._palace)
 
 
-def _read(process: subprocess.Popen[str], lines: list[str]) -> None:
+def _read(process: subprocess.Popen[str], lines: list[str], working: threading.Event) -> None:
     assert process.stdout is not None
-    lines.extend(process.stdout)
+    for line in process.stdout:
+        lines.append(line)
+        working.set()
+    working.set()
 
 
 def _told(line: str) -> dict[str, Any] | None:

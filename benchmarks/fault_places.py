@@ -127,7 +127,7 @@ def read_only(bench: Bench) -> Outcome:
                     refused = castle(palace, *arguments)
                     checked(outcome, refused, " ".join(arguments))
                     outcome.say(plain(f"{arguments[0]}: {refused.line}", palace))
-                    if refused.code == 0:
+                    if refused.code == 0 and arguments[0] != "repair":
                         outcome.fail(f"{arguments[0]} says that it wrote to what cannot be written")
             wanted = bench.content
             if not settled:

@@ -18,14 +18,12 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from castle import __version__
+from castle.config.edit import LEAST_TOKEN
 from castle.errors import CastleError, UsageError
 from castle.mcp.access import LOOPBACK_NAMES, MOST_BODY, Access, App
 from castle.mcp.running import Running
 from castle.mcp.server import build
 from castle.mcp.tools.base import Tier
-
-LEAST_TOKEN = 16
-"""Characters that a token has at least."""
 
 _SET_TOKEN = "set one with `castle config set serve_token -`, which reads it from standard input"
 _BACKLOG = 64

@@ -88,9 +88,10 @@ class Ledger:
         self.read_only = not os.access(root, os.W_OK) or not os.access(self.path, os.W_OK)
         if self.read_only:
             _check_settled(self.path)
+        self._why = f"the palace at {root} is read-only"
         self._engine = _engine(self.path, self.read_only)
         try:
-            self._check_schema(create)
+            self._open(create)
         except BaseException:
             self.close()
             raise
@@ -98,6 +99,22 @@ class Ledger:
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
+
+    def _open(self, create: bool) -> None:
+        """Check the schema; on a disk without room, of which SQLite needs some to read, open it for reading.
+
+        That is possible where nobody else has it open and nothing stands in its WAL.
+        """
+        try:
+            self._check_schema(create)
+        except PalaceError:
+            wal = self.path.with_name(self.path.name + "-wal")
+            if create or self.read_only or wal.exists() or not is_full(self.root):
+                raise
+            self.close()
+            self.read_only, self._why = True, f"the disk of the palace at {self.root} is full"
+            self._engine = _engine(self.path, True)
+            self._check_schema(False)
 
     def analyze(self) -> None:
         """Let SQLite count, so that it looks drawers up by their ids rather than by what most of them share.
@@ -147,7 +164,7 @@ class Ledger:
         ledger's own unless another is given.
         """
         if self.read_only:
-            raise PalaceError(f"the palace at {self.root} is read-only: nothing can be written to it")
+            raise PalaceError(f"{self._why}: nothing can be written to it")
         with self._guard(), self._engine.connect() as cx:
             self._begin_immediate(cx, self.patience if patience is None else patience)
             try:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from castle import Castle
 from castle.errors import CastleError, ConfigError, ModelError, NotFoundError, RefusedError, UsageError
+from castle.mine import duplicates
 from castle.mine.notes import MOST_CHARACTERS, Added
 from castle.store.projection import ProjectionUnavailable
 from castle.store.vectors import Vectors
@@ -536,3 +537,18 @@ def test_files_beside_notes_keep_their_names(castle: Castle, project: Path) -> N
     castle.add("about the API", wing="w", room="r", source_file=str(project / "docs/api.md"))
     assert castle.list_drawers(source="docs/api.md").total == 1
     assert castle.list_drawers(source=str(project / "docs/api.md")).total == 1
+
+
+def test_a_note_that_has_no_vector_yet_gets_it_before_it_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "HASTY_SECONDS", 0.0)
+    with Castle(tmp_path / "palace", embedder="fake") as castle:
+        castle.add("The harbour lamp is red and tall.", wing="shop", room="lamps")
+        castle.add("The gate is painted green.", wing="shop", room="gates")
+        with monkeypatch.context() as patch:
+            patch.setattr(duplicates, "FEW", 1)
+            late = castle.check_duplicate("The harbour lamp is red and tall!", threshold=0.9)
+        assert "no vector yet: 2" in late.degraded[0]
+        found = castle.check_duplicate("The harbour lamp is red and tall!", threshold=0.9)
+    assert (found.is_duplicate, found.degraded) == (True, ())

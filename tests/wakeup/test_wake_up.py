@@ -153,7 +153,7 @@ def test_missing_novelty_is_told_where_much_is_missing(
     monkeypatch.setattr(layers, "FEW", 2)
     found = castle.wake_up()
     assert "novelty" in found.degraded[0]
-    assert "novelty" not in found.text
+    assert "novelty score" not in found.text
     assert woken(castle).degraded == ()
 
 
