@@ -24,6 +24,7 @@ from typing import BinaryIO
 from castle.errors import UsageError
 from castle.mine.encodings import Encoding, refine
 from castle.records import Skipped
+from castle.store.projects import path_text
 
 BLOCK_BYTES = 1024 * 1024
 NUL_SHOWN = "\u2400"
@@ -55,7 +56,7 @@ def existing(path: Path) -> Path:
         why = "a loop of links, or no such user"
     except ValueError:
         why = "no path has such characters"
-    raise UsageError(f"nothing to file at {display(os.fsencode(path))}: {why}")
+    raise UsageError(f"nothing to file at {path_text(path)}: {why}")
 
 
 def open_regular(

@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +42,9 @@ from castle.store.schema import SCHEMA_VERSION, lineage, meta, tables
 FILE_NAME = "castle.db"
 PATIENCE_SECONDS = 30.0
 _BUSY_MS = 200
+# The least size of the file of shared memory when it is in use; on a full disk less of it may be left.
+_SHARED = 32_768
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _IN_LIMIT = 500
 _ANALYZED_ROWS = 1000
 _HASTY_SECONDS = 1.0
@@ -88,7 +91,7 @@ class Ledger:
         self.read_only = not os.access(root, os.W_OK) or not os.access(self.path, os.W_OK)
         if self.read_only:
             _check_settled(self.path)
-        self._why = f"the palace at {root} is read-only"
+        self._full = False
         self._engine = _engine(self.path, self.read_only)
         try:
             self._open(create)
@@ -101,18 +104,18 @@ class Ledger:
         self._engine.dispose()
 
     def _open(self, create: bool) -> None:
-        """Check the schema; on a disk without room, of which SQLite needs some to read, open it for reading.
+        """Check the schema; where SQLite has no room beside it, which it needs even to read, open it to be read.
 
-        That is possible where nobody else has it open and nothing stands in its WAL.
+        That is possible where nobody else has it open and nothing stands in its WAL. On a disk that was full
+        writing is tried again once there is room.
         """
         try:
             self._check_schema(create)
-        except PalaceError:
-            wal = self.path.with_name(self.path.name + "-wal")
-            if create or self.read_only or wal.exists() or not is_full(self.root):
+        except PalaceError as error:
+            if create or self.read_only or not _has_no_room(error) or _in_use(self.path):
                 raise
             self.close()
-            self.read_only, self._why = True, f"the disk of the palace at {self.root} is full"
+            self.read_only, self._full = True, is_full(self.root)
             self._engine = _engine(self.path, True)
             self._check_schema(False)
 
@@ -163,8 +166,14 @@ class Ledger:
         Raises PalaceBusyError when other processes kept the ledger for longer than ``patience`` seconds, the
         ledger's own unless another is given.
         """
+        if self._full and not is_full(self.root):
+            self.close()
+            self.read_only = self._full = False
+            self._engine = _engine(self.path, False)
         if self.read_only:
-            raise PalaceError(f"{self._why}: nothing can be written to it")
+            what = "the disk of the palace" if self._full else "the palace"
+            why = f"{what} at {self.root} is {'full' if self._full else 'read-only'}"
+            raise PalaceError(f"{why}: nothing can be written to it")
         with self._guard(), self._engine.connect() as cx:
             self._begin_immediate(cx, self.patience if patience is None else patience)
             try:
@@ -332,6 +341,21 @@ def _check_settled(path: Path) -> None:
             f"{path} is read-only and its last changes are still in {wal.name}: "
             "copy the palace to a place that can be written"
         )
+
+
+def _has_no_room(error: PalaceError) -> bool:
+    cause = error.__cause__.orig if isinstance(error.__cause__, DBAPIError) else error.__cause__
+    code = getattr(cause, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _NO_ROOM
+
+
+def _in_use(path: Path) -> bool:
+    """Whether changes stand in the WAL of a ledger, or somebody shares memory about it."""
+    for end, least in (("-wal", 1), ("-shm", _SHARED)):
+        with suppress(OSError):
+            if path.with_name(path.name + end).stat().st_size >= least:
+                return True
+    return False
 
 
 def _engine(path: Path, read_only: bool) -> Engine:

@@ -7,7 +7,7 @@ somebody dismisses it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,9 +31,9 @@ class Receipt:
     """What one save did.
 
     ``entries`` stand in the transcript: what was said, calls of tools, thinking. ``stored`` of them are in
-    the palace word for word, ``new`` came with this save. ``withheld`` ones are private, or were told by
-    Castle itself: only their size is kept; of a save that is not ok, ``detail`` says how many. ``digest`` is
-    a hash over the hashes of both. ``state`` waiting: the transcript was still growing. ``detail`` is the
+    the palace word for word, ``new`` came since the save before. ``withheld`` ones are private, or were told
+    by Castle itself: only their size is kept; of a save that is not ok, ``detail`` says how many. ``digest``
+    is a hash over the hashes of both. ``state`` waiting: the transcript was still growing. ``detail`` is the
     reason, or what else there is to know. ``settled_at`` is when a later save made up for this one, or when
     somebody dismissed it.
     """
@@ -82,6 +82,8 @@ def record(cx: Connection, receipt: Receipt) -> None:
     found, that one gets its time. One with ``settled_at`` is let go, and not open any more.
     """
     same = receipts.c.transcript == receipt.transcript
+    if receipt.state == "ok":
+        receipt = replace(receipt, new=max(receipt.new, _untold(cx, receipt)))
     values = _values(receipt)
     if receipt.state == "ok":
         if not receipt.new and (id_ := _the_same(cx, receipt)) is not None:
@@ -98,6 +100,13 @@ def record(cx: Connection, receipt: Receipt) -> None:
     last = cx.execute(select(receipts.c.id).order_by(receipts.c.id.desc()).limit(1).offset(KEPT)).scalar()
     if last is not None:
         cx.execute(delete(receipts).where(receipts.c.id <= last, ~_OPEN))
+
+
+def _untold(cx: Connection, receipt: Receipt) -> int:
+    """Return how many entries came since the transcript's last save; one that was killed has told of none."""
+    its = and_(receipts.c.transcript == receipt.transcript, receipts.c.state == "ok")
+    told_of = cx.execute(select(func.max(receipts.c.expected)).where(its)).scalar()
+    return receipt.entries - told_of if told_of is not None else 0
 
 
 def _the_same(cx: Connection, receipt: Receipt) -> int | None:

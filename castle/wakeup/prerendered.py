@@ -87,10 +87,15 @@ def prerender(palace: Palace, settings: Settings) -> bool:
 def knows_identity(palace: Palace, settings: Settings) -> bool:
     """Whether the file was written with the identity as it is now; cheap, and asks the palace nothing."""
     try:
-        of = json.loads((palace.root / FILE_NAME).read_bytes())["of"]
+        of = json.loads(_bytes(palace.root / FILE_NAME))["of"]
         return bool(of["identity"] == state_of(settings.home))
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def _bytes(path: Path) -> bytes:
+    """Return what a regular file holds, nothing for a pipe, which would be waited for."""
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _text(palace: Palace, settings: Settings, wing: str | None) -> str:
@@ -127,7 +132,7 @@ def _wings_changed(cx: Connection, after: int) -> set[str]:
 def _written(path: Path) -> _Made | None:
     """Return what the file was made from, None for one that is missing or damaged."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(_bytes(path))
         of, places = document["of"], document["places"]
         texts = {str(of["wings"][directory]): str(text) for directory, text in places.items()}
         return _Made(int(of["head"]), str(of["lineage"]), str(of["common"]), str(of["novelty"]), texts)

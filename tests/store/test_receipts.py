@@ -141,3 +141,9 @@ def test_a_ledger_without_the_table_has_none(palace: Palace) -> None:
         assert list_receipts(cx, 10, 0, None, False) == ReceiptPage(0, 0, 0, ())
         assert last_failed(cx) is None
         assert unseen(cx) == (0, None)
+
+
+def test_what_a_killed_save_has_not_told_is_told_by_the_next(palace: Palace) -> None:
+    keep(palace, receipt(1, new=2, entries=2, stored=2, digest="a"))
+    keep(palace, receipt(2, new=0, entries=5, stored=5, digest="b"))
+    assert page(palace).receipts[0].new == 3
