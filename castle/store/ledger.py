@@ -104,7 +104,7 @@ class Ledger:
         self._engine.dispose()
 
     def _open(self, create: bool) -> None:
-        """Check the schema; where SQLite has no room beside it, which it needs even to read, open it to be read.
+        """Check the schema; open it to be read where SQLite has no room beside it, as it needs even to read.
 
         That is possible where nobody else has it open and nothing stands in its WAL. On a disk that was full
         writing is tried again once there is room.
