@@ -93,6 +93,7 @@ def _tell(done: Purged) -> None:
     _name("yours to delete, outside the palace", [f.path for f in done.outside if f.holds])
     for text in done.notes:
         note(text)
+    _name("copies of the palace, made before, which may hold it", done.backups)
     note("backups and exports that were made before hold it still: delete them, too")
     if done.unfinished:
         note(f"not finished: {done.unfinished}; `castle purge` goes on")

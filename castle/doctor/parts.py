@@ -48,10 +48,12 @@ def embedder(context: Context) -> Result:
 def _embedder_alone(context: Context) -> Result:
     """Check the embedder that a new palace would get."""
     from castle.models.registry import load_embedder
+    from castle.models.remote import Endpoint
 
-    started = time.monotonic()
+    settings, started = context.settings, time.monotonic()
+    endpoint = Endpoint(settings.embedder_endpoint, settings.embedder_api_key)
     try:
-        model = load_embedder(context.settings.embedder_model, context.settings.embedding_device)
+        model = load_embedder(settings.embedder_model, settings.embedding_device, endpoint)
     except ModelError as error:
         return bad(str(error), _REINSTALL)
     return _embeds(model, started)

@@ -29,9 +29,12 @@ class Copying(Base):
         """
         from castle.store.backup import backup
         from castle.store.palace import Palace
+        from castle.store.purged import note_copy
 
         palace: Palace = self._palace()
-        return backup(palace.ledger, Path(path), self._identity_file(), force=force, progress=progress)
+        made = backup(palace.ledger, Path(path), self._identity_file(), force=force, progress=progress)
+        note_copy(palace.ledger, Path(made.path))
+        return made
 
     def restore_backup(
         self, path: Path | str, *, yes: bool = False, progress: Progress | None = None
@@ -81,8 +84,9 @@ class Copying(Base):
         superseded drawers to the tree; the other form has them always.
         """
         from castle.keep.exporting import check_format, export
+        from castle.store.purged import note_copy
 
-        return export(
+        made = export(
             self._palace(),
             Path(directory),
             format=check_format(format, include_secrets),
@@ -91,6 +95,8 @@ class Copying(Base):
             include_secrets=include_secrets,
             progress=progress,
         )
+        note_copy(self._palace().ledger, Path(directory).absolute())
+        return made
 
     def import_from(self, path: Path | str, *, progress: Progress | None = None) -> Imported:
         """Merge what ``export`` wrote as ``jsonl`` into this palace, which is made when there is none.
@@ -116,7 +122,9 @@ class Copying(Base):
 
         if isinstance(embedder, str) and self.settings.origin("embedder_model") == "default":
             with suppress(ModelError):
-                Palace(self.root, create=True, embedder=embedder, clock=self._clock).close()
+                Palace(
+                    self.root, create=True, embedder=embedder, endpoint=self._endpoint, clock=self._clock
+                ).close()
 
     def repair_status(self, progress: Progress | None = None) -> list[Finding]:
         """Say of every part of the palace whether what it promises is in force; changes nothing."""

@@ -27,7 +27,7 @@ from castle.store.places import chosen
 from castle.store.purge_files import Finder, clean_directory, clean_spool
 from castle.store.purge_rows import erase, forget_inputs
 from castle.store.purge_tables import purge_inputs, purged, purges
-from castle.store.purged import BEGUN, DONE, ERASED, STUB, is_there, unfinished
+from castle.store.purged import BEGUN, DONE, ERASED, STUB, copies_of, is_there, unfinished
 from castle.store.schema import drawers, sources, tables
 from castle.store.spaces import discard_others
 from castle.store.spool import FOLDER as SPOOL
@@ -54,7 +54,8 @@ class PurgePlan:
     """What a purge would destroy, and what it would leave.
 
     ``copies`` are other drawers with the same bytes, ``quoting`` those that hold a part of the text: neither
-    goes unless it is named. ``outside`` are files beyond the palace, which nobody but their owner deletes.
+    goes unless it is named. ``outside`` are files beyond the palace that the text came from, ``backups``
+    copies of the palace: nobody but their owner deletes them.
     """
 
     ids: tuple[str, ...]
@@ -62,6 +63,7 @@ class PurgePlan:
     copies: tuple[str, ...] = ()
     quoting: tuple[str, ...] = ()
     outside: tuple[Outside, ...] = ()
+    backups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Purged:
     copies: tuple[str, ...] = ()
     quoting: tuple[str, ...] = ()
     outside: tuple[Outside, ...] = ()
+    backups: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     unfinished: str = ""
@@ -104,8 +107,7 @@ def plan(
     drawer, source or wing, or nothing is left of it.
     """
     with palace.ledger.read() as cx:
-        rids = _targets(cx, id_, source, wing, copies)
-        return _planned(cx, rids)
+        return _planned(cx, palace.root, _targets(cx, id_, source, wing, copies))
 
 
 def purge(
@@ -130,7 +132,7 @@ def purge(
         with palace.ledger.write() as cx:
             tables.create_all(cx, tables=[purges, purged, purge_inputs])
             rids = _targets(cx, id_, source, wing, copies)
-            planned = _planned(cx, rids)
+            planned = _planned(cx, palace.root, rids)
             number = _begin(cx, rids, reason, actor, palace.ledger.clock())
         cleaned = _Cleaned()
         stopped = _carry_on(palace, number, cleaned)
@@ -141,6 +143,7 @@ def purge(
         copies=planned.copies,
         quoting=planned.quoting,
         outside=planned.outside,
+        backups=planned.backups,
         removed=tuple(str(path) for path in cleaned.removed),
         left=tuple(str(path) for path in cleaned.left),
         unfinished=stopped,
@@ -203,7 +206,7 @@ def _same_bytes(cx: Connection, rids: Sequence[int], *, staged_only: bool) -> It
         yield from cx.execute(query).scalars()
 
 
-def _planned(cx: Connection, rids: Sequence[int]) -> PurgePlan:
+def _planned(cx: Connection, root: Path, rids: Sequence[int]) -> PurgePlan:
     chosen_ones = set(rids)
     ids: list[str] = []
     paths: dict[str, str] = {}
@@ -223,6 +226,7 @@ def _planned(cx: Connection, rids: Sequence[int]) -> PurgePlan:
         copies=tuple(_ids(cx, same)),
         quoting=tuple(_quoting(cx, texts, {*chosen_ones, *same})),
         outside=tuple(_outside(path, texts) for path, kind in paths.items() if kind not in _WITHOUT_FILE),
+        backups=tuple(str(path) for path in copies_of(cx, root)),
     )
 
 

@@ -7,15 +7,18 @@ is that was made of purged bytes.
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from castle.clock import to_iso
-from castle.errors import NotFoundError
-from castle.store.ledger import batches, get_value
+from castle.errors import CastleError, NotFoundError
+from castle.store.ledger import Ledger, batches, get_value, set_value, to_json
 from castle.store.purge_tables import purged, purges
 from castle.store.schema import drawers, membership, sources
 
@@ -23,6 +26,12 @@ STUB: ColumnElement[bool] = and_(drawers.c.text == "", drawers.c.raw.is_(None))
 """The condition on ``drawers`` under which one is a stub."""
 
 BEGUN, ERASED, DONE = "begun", "erased", "done"
+
+COPIES_KEY = "copies"
+"""Row of ``meta`` with the paths of backups and exports."""
+
+_MOST_COPIES = 100
+_HASTY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,29 @@ def stubs_by_place(cx: Connection) -> list[tuple[str, str, int]]:
         .group_by(drawers.c.wing, drawers.c.room)
     )
     return [(wing, room, number) for wing, room, number in cx.execute(query)]
+
+
+def note_copy(ledger: Ledger, path: Path) -> None:
+    """Remember where a copy of the palace was written, so that a purge can name it; the last hundred."""
+    if ledger.read_only:
+        return
+    with suppress(CastleError), ledger.write(_HASTY_SECONDS) as cx:
+        known = [each for each in _copies(cx) if each != str(path)]
+        set_value(cx, COPIES_KEY, to_json([*known, str(path)][-_MOST_COPIES:]))
+
+
+def copies_of(cx: Connection, root: Path) -> list[Path]:
+    """Return the copies of a palace that are known and still there, with those that a restore moved aside."""
+    aside = sorted(root.absolute().parent.glob(f"{root.name}.before-restore-*"))
+    return [path for path in (*map(Path, _copies(cx)), *aside) if path.exists()]
+
+
+def _copies(cx: Connection) -> list[str]:
+    try:
+        stored = json.loads(get_value(cx, COPIES_KEY) or "[]")
+    except ValueError:
+        return []
+    return [each for each in stored if isinstance(each, str)] if isinstance(stored, list) else []
 
 
 def nothing_of(salt: bytes, digest: bytes) -> dict[str, object]:

@@ -482,6 +482,18 @@ def test_writers_go_on_while_a_purge_is_at_work(castle: Castle, tmp_path: Path) 
     assert set(states(palace).values()) == {"ok"}
 
 
+def test_copies_of_the_palace_are_named(castle: Castle, tmp_path: Path) -> None:
+    added = castle.add(SECRET, wing="home", room="letters")
+    castle.backup(tmp_path / "palace.castle")
+    castle.export(tmp_path / "tree")
+    castle.backup(tmp_path / "gone.castle")
+    (tmp_path / "gone.castle").unlink()
+    aside = tmp_path / "palace.before-restore-20260101"
+    aside.mkdir()
+    done = castle.purge(added.id, reason="private")
+    assert {Path(path).name for path in done.backups} == {"palace.castle", "tree", aside.name}
+
+
 def test_a_palace_that_cannot_be_written_and_a_reason_that_is_none(
     castle: Castle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
