@@ -141,6 +141,7 @@ READING: tuple[Arguments, ...] = (
 """Commands that show something; each is called with ``--json``, too."""
 
 AFTER: tuple[Arguments, ...] = (
+    ("config", "unset", "llm_api_key"),
     ("tunnels", "create", "harbour/notes", "{diary_wing}/diary", "--json"),
     ("tunnels", "delete", "{tunnel_id}", "--json"),
     ("kg", "invalidate", "Ada", "keeps", "the lighthouse", "--json"),

@@ -90,7 +90,7 @@ def _tell(done: Purged) -> None:
     _name("parts of it stand in drawers that were left", done.quoting)
     _name("deleted in the palace, because the text stood in it", done.removed)
     _name("a part of it stands in files of the palace that Castle did not make", done.left)
-    _name("yours to delete, outside the palace", [f.path for f in done.outside if f.holds])
+    _name("yours to delete, outside the palace", [f.path for f in done.outside if f.holds is not False])
     for text in done.notes:
         note(text)
     _name("copies of the palace, made before, which may hold it", done.backups)

@@ -10,9 +10,9 @@ file of the palace holds the text.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
@@ -36,6 +36,9 @@ from castle.store.spool import LOCK as SPOOL_LOCK
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.1
 MOST_PROBES = 64
+MOST_PIECES = 200_000
+"""Pieces of all texts, in each encoding, that files are searched for."""
+_TEXTS_EACH = 16
 _PROBE = 48
 _PROBES_EACH = 8
 _WITHOUT_FILE = ("note", "diary")
@@ -43,7 +46,7 @@ _WITHOUT_FILE = ("note", "diary")
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A file beyond the palace that the text came from; ``holds`` it, or None where that cannot be read."""
+    """A file beyond the palace that the text came from; ``holds`` it, or None where that cannot be told."""
 
     path: str
     holds: bool | None
@@ -107,7 +110,8 @@ def plan(
     drawer, source or wing, or nothing is left of it.
     """
     with palace.ledger.read() as cx:
-        return _planned(cx, palace.root, _targets(cx, id_, source, wing, copies))
+        planned, came_from = _planned(cx, palace.root, _targets(cx, id_, source, wing, copies))
+    return replace(planned, outside=tuple(_outside(came_from)))
 
 
 def purge(
@@ -129,17 +133,17 @@ def purge(
         raise RefusedError(f"the palace at {palace.root} is read-only: nothing can be purged")
     with _alone(palace):
         resume(palace)
+        planned = plan(palace, id_=id_, source=source, wing=wing, copies=copies)
         with palace.ledger.write() as cx:
             tables.create_all(cx, tables=[purges, purged, purge_inputs])
             rids = _targets(cx, id_, source, wing, copies)
-            planned = _planned(cx, palace.root, rids)
-            number = _begin(cx, rids, reason, actor, palace.ledger.clock())
+            number, drawer_count, source_count = _begin(cx, rids, reason, actor, palace.ledger.clock())
         cleaned = _Cleaned()
         stopped = _carry_on(palace, number, cleaned)
     return Purged(
         purge=number,
-        drawers=len(planned.ids),
-        sources=len(planned.sources),
+        drawers=drawer_count,
+        sources=source_count,
         copies=planned.copies,
         quoting=planned.quoting,
         outside=planned.outside,
@@ -206,28 +210,34 @@ def _same_bytes(cx: Connection, rids: Sequence[int], *, staged_only: bool) -> It
         yield from cx.execute(query).scalars()
 
 
-def _planned(cx: Connection, root: Path, rids: Sequence[int]) -> PurgePlan:
+def _planned(cx: Connection, root: Path, rids: Sequence[int]) -> tuple[PurgePlan, dict[str, list[str]]]:
+    """Return the plan as far as the ledger tells, and the files with some texts that came from each."""
     chosen_ones = set(rids)
     ids: list[str] = []
-    paths: dict[str, str] = {}
+    paths: dict[str, list[str]] = {}
+    came_from: dict[str, list[str]] = {}
     for part in batches(rids):
-        query = select(drawers.c.id, drawers.c.seq, sources.c.path, sources.c.kind).join(
+        query = select(drawers.c.id, drawers.c.seq, drawers.c.text, sources.c.path, sources.c.kind).join(
             sources, sources.c.id == drawers.c.source
         )
         for row in cx.execute(query.where(drawers.c.rid.in_(part)).order_by(drawers.c.rid)):
             if row.seq is not None:
                 ids.append(row.id)
-            paths[row.path] = row.kind
+            texts = paths.setdefault(row.path, [])
+            if len(texts) < _TEXTS_EACH:
+                texts.append(row.text)
+            if row.kind not in _WITHOUT_FILE:
+                came_from[row.path] = texts
     same = [rid for rid in _same_bytes(cx, rids, staged_only=False) if rid not in chosen_ones]
     texts = list(texts_of(cx, rids[:MOST_PROBES]))
-    return PurgePlan(
+    planned = PurgePlan(
         ids=tuple(ids),
         sources=tuple(paths),
         copies=tuple(_ids(cx, same)),
         quoting=tuple(_quoting(cx, texts, {*chosen_ones, *same})),
-        outside=tuple(_outside(path, texts) for path, kind in paths.items() if kind not in _WITHOUT_FILE),
         backups=tuple(str(path) for path in copies_of(cx, root)),
     )
+    return planned, came_from
 
 
 def texts_of(cx: Connection, rids: Sequence[int]) -> Iterator[str]:
@@ -259,17 +269,22 @@ def _ids(cx: Connection, rids: Sequence[int]) -> Iterator[str]:
         yield from cx.execute(query.order_by(drawers.c.rid)).scalars()
 
 
-def _outside(path: str, texts: Sequence[str]) -> Outside:
-    try:
-        return Outside(path, Finder(texts).look_into(Path(path)).part)
-    except (OSError, ValueError):
-        return Outside(path, None)
+def _outside(came_from: Mapping[str, Sequence[str]]) -> Iterator[Outside]:
+    """Yield the files that are still there; of one inside an archive, the archive."""
+    for name, texts in came_from.items():
+        with suppress(OSError, ValueError):
+            path = Path(name)
+            if path.is_file():
+                yield Outside(name, Finder(texts).look_into(path).part)
+            else:
+                yield from (Outside(str(above), None) for above in path.parents if above.is_file())
 
 
 # Carrying on
 
 
-def _begin(cx: Connection, rids: Sequence[int], reason: str, actor: str, now: int) -> int:
+def _begin(cx: Connection, rids: Sequence[int], reason: str, actor: str, now: int) -> tuple[int, int, int]:
+    """Write down what goes; return the number of the purge, of drawers and of sources."""
     count = len({source for part in batches(rids) for source in _sources(cx, part)})
     seen = sum(
         cx.execute(
@@ -281,7 +296,7 @@ def _begin(cx: Connection, rids: Sequence[int], reason: str, actor: str, now: in
     number = int(cx.execute(insert(purges).values(**row)).lastrowid)
     for part in batches(rids):
         cx.execute(insert(purged), [{"drawer": rid, "purge": number, "size": 0} for rid in part])
-    return number
+    return number, seen, count
 
 
 def _sources(cx: Connection, rids: Sequence[int]) -> Iterable[int]:
@@ -295,7 +310,8 @@ def _carry_on(palace: Palace, number: int, cleaned: _Cleaned) -> str:
             state = cx.execute(select(purges.c.state).where(purges.c.id == number)).scalar_one()
         if state == BEGUN:
             with palace.ledger.read() as cx:
-                finder = Finder(texts_of(cx, _rids(cx, number)))
+                rids = _rids(cx, number)
+                finder = Finder(texts_of(cx, rids), max(1, MOST_PIECES // len(rids)))
             clean_spool(palace.root, finder)
             removed, left = clean_directory(palace.root, finder)
             cleaned.removed += removed
@@ -305,6 +321,8 @@ def _carry_on(palace: Palace, number: int, cleaned: _Cleaned) -> str:
                 cx.execute(update(purges).where(purges.c.id == number).values(state=ERASED))
         _throw_away(palace, number)
         palace.ledger.compact(PATIENCE_SECONDS)
+        # Once more: whoever was rendering it when the purge began may have written it since.
+        _forget_prepared(palace)
         with palace.ledger.write() as cx:
             cx.execute(delete(purge_inputs).where(purge_inputs.c.purge == number))
             done = {"state": DONE, "finished_at": palace.ledger.clock()}
@@ -331,6 +349,10 @@ def _throw_away(palace: Palace, number: int) -> None:
             forget_inputs(cx, number)
     palace.clear_the_way()
     TokenCache(palace.root / TOKEN_CACHE).clear()
+    _forget_prepared(palace)
+
+
+def _forget_prepared(palace: Palace) -> None:
     for prepared in palace.root.glob("wakeup.json*"):
         prepared.unlink(missing_ok=True)
 

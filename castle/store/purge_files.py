@@ -39,7 +39,8 @@ class Held:
 class Finder:
     """Finds texts in bytes by their pieces, as UTF-8, as UTF-16 and as JSON writes them."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], most: int = 1_000_000) -> None:
+        """Of each text ``most`` pieces at most are looked for."""
         self._of: dict[bytes, list[int]] = {}
         self._most: list[int] = []
         for text in texts:
@@ -47,6 +48,7 @@ class Finder:
                 pieces = [encoded[at : at + PIECE] for at in range(0, len(encoded) - PIECE + 1, PIECE)]
                 if not pieces:
                     continue
+                pieces = pieces[:: -(-len(pieces) // most)]
                 for piece in pieces:
                     self._of.setdefault(piece, []).append(len(self._most))
                 self._most.append((len(set(pieces)) + 1) // 2)
@@ -140,7 +142,8 @@ def _foreign(root: Path) -> Iterator[Path]:
             folders[:] = [
                 name
                 for name in folders
-                if name not in (SPOOL, "drawers.lance") and not name.startswith("lexicon")
+                if name not in (SPOOL, "drawers.lance", "lexicon")
+                and not name.startswith("lexicon.discarded-")
             ]
         for name in sorted(names):
             path = here / name

@@ -31,6 +31,8 @@ from castle.store.tunnel_tables import tunnels
 from castle.store.use_tables import pins, uses
 from castle.text.secrets import DETECTOR_VERSION
 
+_PIECES = 40
+"""Pieces of each text by which an attached file is searched."""
 _MOST_COMPARED = 500
 """Purged drawers up to which names and labels beyond their sources are compared with their texts."""
 
@@ -42,7 +44,9 @@ def erase(cx: Connection, rids: Sequence[int], purge: int, salt: bytes) -> None:
     proven = {source: _proven(cx, source) for source in going}
     spoken = {source: _messages_of(cx, source, of) for source, of in going.items()}
     quotes = {source: Quotes(_texts(cx, of)) for source, of in going.items() if _survives(cx, source, of)}
-    finders = {source: Finder(_texts(cx, of)) for source, of in going.items() if spoken[source]}
+    finders = {
+        source: Finder(_texts(cx, of), _PIECES) for source, of in going.items() if _has_files(cx, source)
+    }
     named = Quotes(_texts(cx, rids)) if len(rids) <= _MOST_COMPARED else Quotes(())
     contexts = _contexts(cx, quotes, set(rids))
     hashes = _hashes(cx, [*rids, *contexts])
@@ -93,6 +97,12 @@ def _hashes(cx: Connection, rids: Sequence[int]) -> set[bytes]:
     for part in batches(rids):
         found.update(cx.execute(select(drawers.c.sha256).where(drawers.c.rid.in_(part))).scalars())
     return found
+
+
+def _has_files(cx: Connection, source: int) -> bool:
+    """Whether files are attached to messages of a source."""
+    query = select(attachments.c.ordinal).where(attachments.c.source == source).limit(1)
+    return cx.execute(query).first() is not None
 
 
 def _survives(cx: Connection, source: int, rids: Sequence[int]) -> bool:
