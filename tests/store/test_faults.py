@@ -1,4 +1,4 @@
-"""A few of each fault of ``benchmarks.faults``, and what was mended because of them."""
+"""What was mended because of faults that ``benchmarks.faults`` brings about."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks import faults
 from castle import Castle
 from castle.errors import PalaceError
 from castle.records import Scope
@@ -30,27 +28,6 @@ from castle.store.vectors import Vectors
 from castle.store.verify import verify
 from tests.store.filer import file
 from tests.store.rows import IDENTITY, make_row, make_vectors
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the benchmark set the variables that it needs, and take them back afterwards."""
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ |= before
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals that stop and kill")
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", list(faults.FAULTS))
-def test_a_palace_survives(environment: None, tmp_path: Path, name: str) -> None:
-    (outcome,) = faults.run(faults.Options(quick=True, only=[name]), tmp_path)
-    assert outcome.wrong == []
-    assert outcome.survived
-    assert outcome.times or outcome.facts
-
 
 # Checksums
 
