@@ -114,13 +114,6 @@ def test_single_writes_stay_bounded(tmp_path: Path) -> None:
     write_one_by_one(tmp_path / "palace", 60)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.usefixtures("hasty")
-def test_two_thousand_single_writes_stay_bounded(tmp_path: Path) -> None:
-    write_one_by_one(tmp_path / "palace", 2000)
-
-
 def mine_again_and_again(tmp_path: Path, files: int, runs: int) -> None:
     """Change a tenth of a tree's files before each run, and take one away or put one in."""
     chance = random.Random(1)
