@@ -633,6 +633,7 @@ def test_a_running_process_notices_the_switch_at_its_next_search(palace: Palace)
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_killed_at_any_point_it_goes_on(palace: Palace, tmp_path: Path, seed: int) -> None:
     fill(palace, 300)
     chance = random.Random(seed)
@@ -653,6 +654,7 @@ def test_killed_at_any_point_it_goes_on(palace: Palace, tmp_path: Path, seed: in
     assert {finding.status for finding in verify(palace)} == {"ok"}
 
 
+@pytest.mark.slow
 def test_while_four_others_write(palace: Palace, tmp_path: Path) -> None:
     fill(palace, 200)
     writers = [start(WRITER, palace.root, number) for number in range(1, 5)]
