@@ -80,6 +80,8 @@ def _try(
         for line in verified.json or ():
             if line["status"] != "ok":
                 outcome.say(plain(f"verify: {line['check']} {line['status']}: {line['detail']}", palace))
+    else:
+        outcome.facts.setdefault("not found, and of no consequence", []).append(what)
     searched(outcome, palace, first, what)
     added = castle(palace, "add", EXTRA, "--wing", "extra", "--room", "general")
     checked(outcome, added, f"{what} add")

@@ -22,6 +22,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Taken before a fixture moves the home: the built-in model is built once for all tests.
 CACHE = cache_root()
 
+# Fixtures of whole modules run before those of a test: nothing of whoever runs the tests may reach them.
+for _name in list(os.environ):
+    if _name.startswith("CASTLE_") and not _name.startswith("CASTLE_TEST_"):
+        del os.environ[_name]
+
 
 class TurnedClock:
     """A clock that moves by a second at every look, and wherever a test sets it."""

@@ -14,15 +14,19 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping, Seq
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
+
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 MOST_BODY = 4 * 1024 * 1024
 """Bytes that the body of a request may have."""
+TOO_LARGE = 413
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
+_READ_ON_SECONDS = 2
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 _SCHEMES = ("http://", "https://")
 
@@ -72,9 +76,11 @@ class Access:
             return
         refusal = refusal or self._unwelcome(scope)
         if refusal is not None:
+            if refusal.status == TOO_LARGE:
+                await _read_on(receive)
             await _answer(send, refusal.status, {"error": refusal.error}, refusal.headers)
             return
-        await self._app(scope, receive, _Errors(send))
+        await self._app(scope, receive, _Errors(receive, send))
 
     def _stranger(self, scope: Message) -> Refusal | None:
         """Say what is wrong with the names in a request, if anything."""
@@ -109,7 +115,7 @@ class Access:
             return Refusal(405, "the protocol takes POST only", [(b"allow", b"POST")])
         lengths = _values(scope, b"content-length")
         if any(not length.isdecimal() or int(length[:20]) > MOST_BODY for length in lengths):
-            return Refusal(413, f"a request may have {MOST_BODY} bytes", [(b"connection", b"close")])
+            return Refusal(TOO_LARGE, f"a request may have {MOST_BODY} bytes", [(b"connection", b"close")])
         return None
 
     def _has_token(self, scope: Message) -> bool:
@@ -125,12 +131,15 @@ class Access:
 class _Errors:
     """Passes an answer on, with an error that is not JSON made so."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
         self._send = send
         self._start: Message | None = None
         self._text = bytearray()
 
     async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == TOO_LARGE:
+            await _read_on(self._receive)
         if message["type"] == "http.response.start" and message["status"] >= 400:
             kinds = [value for name, value in message["headers"] if name.lower() == b"content-type"]
             if not any(b"json" in kind for kind in kinds):
@@ -145,6 +154,21 @@ class _Errors:
             headers = [(name, value) for name, value in self._start["headers"] if name.lower() in kept]
             error = self._text.decode("utf-8", "replace") or "it cannot be done"
             await _answer(self._send, self._start["status"], {"error": error}, headers)
+
+
+async def _read_on(receive: Receive) -> None:
+    """Read what a client is still sending, for a while.
+
+    A connection that is closed while something unread stands in it is reset, and the client may never see the
+    answer.
+    """
+    left = 2 * MOST_BODY
+    with anyio.move_on_after(_READ_ON_SECONDS):
+        while left > 0:
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if message["type"] != "http.request" or not message.get("more_body"):
+                return
 
 
 def _values(scope: Message, wanted: bytes) -> list[str]:

@@ -51,7 +51,7 @@ class Ranking:
 NO_ENGINES = Engines()
 USUAL = Options()
 FEW_LATE = 5
-"""Drawers that the index of words may lack without a word about it, as one in ten of all may."""
+"""Drawers that the index of words may lack without a word about it."""
 
 
 def search(
@@ -362,8 +362,11 @@ def _open(palace: Palace, run: Run) -> None:
 
 def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
     """Spend ``seconds`` on the projections; return the change after which words need the ledger."""
+    lacking = 0
 
     def work() -> list[Candidate]:
+        nonlocal lacking
+        lacking = missing(palace, palace.lexicon)
         catch_up_lexicon(palace, deadline=time.monotonic() + seconds)
         if not run.without and behind(palace, palace.vectors):
             _ = palace.embedder
@@ -378,16 +381,19 @@ def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
         mark = palace.lexicon.watermark()
         if not behind(palace, palace.lexicon):
             return None
-        _tell_if_late(palace, run)
+        _tell_if_late(palace, run, lacking)
         return mark.seq if mark else 0
     except CastleError:
         return 0
 
 
-def _tell_if_late(palace: Palace, run: Run) -> None:
-    """Say so when the index of words lacks so many drawers that it weighs words in another way."""
+def _tell_if_late(palace: Palace, run: Run, lacking: int) -> None:
+    """Say so when the index of words is being made and weighs words in another way.
+
+    It is when it lacked more than a few drawers before it was caught up.
+    """
     late = missing(palace, palace.lexicon)
     with palace.ledger.read() as cx:
         total = count_changed(cx, 0, forgotten=False)
-    if late > FEW_LATE and late > total // 10:
+    if late > FEW_LATE and max(late, lacking) > total // 10:
         run.degraded.append(f"the index of words is being made, it lacks {late:,} of {total:,} drawers")

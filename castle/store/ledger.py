@@ -12,7 +12,7 @@ import random
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -55,7 +55,8 @@ T = TypeVar("T")
 class Ledger:
     """The open ledger of one palace; safe to use from several threads and processes at once.
 
-    One of an earlier schema is migrated first; where it cannot be written, it is read as it is.
+    One of an earlier schema is migrated first; where it cannot be written, it is read as it is. ``first``
+    gives the rows of ``meta`` that a new one begins with; when it raises, no ledger is made.
 
     Raises PalaceNotFoundError when there is none at ``root`` and ``create`` is false, PalaceVersionError
     when a newer Castle wrote it, PalaceError when the file is not a readable ledger.
@@ -68,17 +69,16 @@ class Ledger:
         create: bool = False,
         clock: Clock = system_clock,
         patience: float = PATIENCE_SECONDS,
+        first: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.root = root
         self.path = root / FILE_NAME
         self.clock = clock
+        self._first = first
         self.patience = patience
         try:
             if not create and not self.path.is_file():
-                raise PalaceNotFoundError(
-                    f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`, "
-                    "or name another with --palace"
-                )
+                raise _not_found(root)
             if create:
                 _refuse_orphans(root, self.path)
                 _make_private(root, self.path)
@@ -241,7 +241,10 @@ class Ledger:
             ).first()
             if known is None:
                 foreign = cx.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").first()
-                if foreign is not None or not create:
+                if foreign is None and not create:
+                    # Whoever made it was stopped before the first transaction ended.
+                    raise _not_found(self.root)
+                if foreign is not None:
                     raise PalaceError(f"{self.path} is not a ledger of Castle; nothing was changed")
                 tables.create_all(cx)
                 set_value(cx, "schema_version", str(SCHEMA_VERSION))
@@ -249,6 +252,8 @@ class Ledger:
                 set_value(cx, "salt", secrets.token_hex(32))
                 set_value(cx, "seq", "0")
                 set_value(cx, "created_at", str(self.clock()))
+                for key, value in self._first().items():
+                    set_value(cx, key, value)
             version = migrations.schema_of(cx, self.path)
         if version == SCHEMA_VERSION:
             return
@@ -301,6 +306,13 @@ def batches(items: Sequence[T], size: int = _IN_LIMIT) -> Iterator[Sequence[T]]:
 def to_json(value: object) -> str:
     """Write JSON the way the ledger stores it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _not_found(root: Path) -> PalaceNotFoundError:
+    return PalaceNotFoundError(
+        f"no palace at {root}: make one with `castle init DIR` or `castle mine DIR`, or name another with "
+        "--palace"
+    )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

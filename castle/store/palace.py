@@ -56,10 +56,15 @@ class Palace:
                 f"a palace cannot be at {str(root)!a}: control characters or bytes that are no UTF-8"
             )
         self.root = root
-        self.ledger = Ledger(root, create=create, clock=clock)
         self._wanted = embedder
         self._device = device
         self._endpoint = endpoint
+        self.ledger = Ledger(
+            root,
+            create=create,
+            clock=clock,
+            first=lambda: self._embedder_of_new(embedder or DEFAULT_EMBEDDER),
+        )
         self._space: Space | None = None
         self._spaces = threading.Lock()
         self.unready = ""
@@ -68,7 +73,7 @@ class Palace:
         Who sets it says that models are loaded elsewhere, and that nobody is to wait for them.
         """
         if create:
-            self._record_embedder(embedder or DEFAULT_EMBEDDER)
+            self._record_embedder(name)
 
     def close(self) -> None:
         """Close the ledger and whatever projection was opened."""
@@ -224,12 +229,16 @@ class Palace:
         finally:
             lock.release()
 
+    def _embedder_of_new(self, name: str) -> dict[str, str]:
+        return {IN_FORCE: to_json(Named(describe_embedder(name, self._endpoint)).stored())}
+
     def _record_embedder(self, name: str) -> None:
-        """Record the embedder of a new palace; an unknown name raises ModelError in any case."""
+        """Record the embedder where none is yet; an unknown name raises ModelError in any case."""
         known = self.ledger.value(IN_FORCE) is not None
         if known and is_remote(name):
             return
-        identity = describe_embedder(name, self._endpoint)
+        rows = self._embedder_of_new(name)
         with self.ledger.write() as cx:
-            if get_value(cx, IN_FORCE) is None:
-                set_value(cx, IN_FORCE, to_json(Named(identity).stored()))
+            for key, value in rows.items():
+                if get_value(cx, key) is None:
+                    set_value(cx, key, value)
