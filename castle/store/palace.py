@@ -59,12 +59,8 @@ class Palace:
         self._wanted = embedder
         self._device = device
         self._endpoint = endpoint
-        self.ledger = Ledger(
-            root,
-            create=create,
-            clock=clock,
-            first=lambda: self._embedder_of_new(embedder or DEFAULT_EMBEDDER),
-        )
+        name = embedder or DEFAULT_EMBEDDER
+        self.ledger = Ledger(root, create=create, clock=clock, first=lambda: self._embedder_of_new(name))
         self._space: Space | None = None
         self._spaces = threading.Lock()
         self.unready = ""
