@@ -15,6 +15,7 @@ from castle.keep.layout import FILE
 from castle.keep.markdown import write_markdown
 from castle.store.drafts import draft_beside, see_on_disk, see_tree_on_disk, telling
 from castle.store.palace import Palace
+from castle.store.purged import note_copy
 from castle.store.schema import sources
 
 Format = Literal["markdown", "jsonl"]
@@ -74,6 +75,7 @@ def export(
         with palace.ledger.read() as cx:
             if cx.execute(select(sources.c.id).where(sources.c.wing == wing).limit(1)).first() is None:
                 raise NotFoundError(f"no wing {wing}: `castle status` shows them")
+    note_copy(palace.ledger, directory)  # before it is made: see backups
     with telling("nothing can be exported to", directory):
         directory.parent.mkdir(parents=True, exist_ok=True)
     with telling("nothing can be exported to", directory), draft_beside(directory) as draft:

@@ -21,6 +21,7 @@ from typing import IO, Any
 from sqlalchemy import Column, LargeBinary, Table
 
 from castle.errors import PalaceError, UsageError
+from castle.store.mind_tables import MIND
 from castle.store.schema import tables
 
 FORMAT = 1
@@ -67,6 +68,7 @@ LEFT_OUT: dict[str, str] = {
     "purges": "what was purged is in no export",
     "purged": "what was purged is in no export",
     "purge_inputs": "what was purged is in no export",
+    **dict.fromkeys(MIND, "of the mind, which `castle memory export` writes"),
 }
 """Tables that are not exported, and why."""
 

@@ -15,6 +15,7 @@ from castle.errors import CastleError, PalaceBusyError
 from castle.records import Finding
 from castle.store import migrate, novelty, redetect, spool
 from castle.store.catchup import behind
+from castle.store.mind_tables import MIND
 from castle.store.palace import Palace
 from castle.store.projection import Projection
 from castle.store.receipts import failed_save
@@ -35,6 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "use": ("pins", "uses"),
     "records": ("receipts", "reveals"),
     "vector cache": ("vectors",),
+    "mind": MIND,
 }
 _CHANGES = ("meta", "lineage", "novelty")
 """Tables that have lines of their own, or are part of the line of the ledger."""

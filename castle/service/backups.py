@@ -29,12 +29,9 @@ class Copying(Base):
         """
         from castle.store.backup import backup
         from castle.store.palace import Palace
-        from castle.store.purged import note_copy
 
         palace: Palace = self._palace()
-        made = backup(palace.ledger, Path(path), self._identity_file(), force=force, progress=progress)
-        note_copy(palace.ledger, Path(made.path))
-        return made
+        return backup(palace.ledger, Path(path), self._identity_file(), force=force, progress=progress)
 
     def restore_backup(
         self, path: Path | str, *, yes: bool = False, progress: Progress | None = None
@@ -84,9 +81,8 @@ class Copying(Base):
         superseded drawers to the tree; the other form has them always.
         """
         from castle.keep.exporting import check_format, export
-        from castle.store.purged import note_copy
 
-        made = export(
+        return export(
             self._palace(),
             Path(directory),
             format=check_format(format, include_secrets),
@@ -95,8 +91,6 @@ class Copying(Base):
             include_secrets=include_secrets,
             progress=progress,
         )
-        note_copy(self._palace().ledger, Path(directory).absolute())
-        return made
 
     def import_from(self, path: Path | str, *, progress: Progress | None = None) -> Imported:
         """Merge what ``export`` wrote as ``jsonl`` into this palace, which is made when there is none.

@@ -27,6 +27,7 @@ from castle.clock import to_iso
 from castle.errors import PalaceError, RefusedError, UsageError
 from castle.store.drafts import draft_beside, reason, see_on_disk, telling
 from castle.store.ledger import FILE_NAME, Ledger
+from castle.store.purged import note_copy
 from castle.store.spool import FAILED, FILE, FOLDER, RESERVE, UNREADABLE
 
 FORMAT = 1
@@ -83,6 +84,7 @@ def backup(
     """
     target = target.absolute()
     _check_target(ledger.root, target, force)
+    note_copy(ledger, target)  # before it is made: a process that is killed over it leaves one, too
     tell = progress or (lambda *_: None)
     with telling(_CANNOT, target), draft_beside(target) as draft:
         files = _spool(ledger.root, draft)

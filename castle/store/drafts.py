@@ -16,7 +16,8 @@ from castle.errors import PalaceError
 from castle.store.locks import FileLock
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_LOCK = "lock"
+LOCK, WORK = "lock", "work"
+"""Names in the directory of a draft: held by whoever makes it, and what is made."""
 
 
 @contextmanager
@@ -25,19 +26,28 @@ def draft_beside(target: Path) -> Iterator[Path]:
 
     What processes that were killed left there for the same target is removed first. Raises OSError.
     """
-    parent = target.parent
-    for left in parent.glob(f".{escape(target.name)}.*.draft"):
-        with FileLock(left / _LOCK) as dead:
-            if dead:
-                shutil.rmtree(left, ignore_errors=True)
-    draft = parent / f".{target.name}.{secrets.token_hex(4)}.draft"
+    remove_left(target)
+    draft = target.parent / f".{target.name}.{secrets.token_hex(4)}.draft"
     draft.mkdir(mode=0o700)
     try:
-        with FileLock(draft / _LOCK):
-            (draft / "work").mkdir(mode=0o700)
-            yield draft / "work"
+        with FileLock(draft / LOCK):
+            (draft / WORK).mkdir(mode=0o700)
+            yield draft / WORK
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def drafts_of(target: Path) -> list[Path]:
+    """Return the directories of drafts beside ``target``, of processes at work and of killed ones."""
+    return sorted(target.parent.glob(f".{escape(target.name)}.*.draft"))
+
+
+def remove_left(target: Path) -> None:
+    """Remove the drafts that killed processes left beside ``target``."""
+    for left in drafts_of(target):
+        with FileLock(left / LOCK) as dead:
+            if dead:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def see_on_disk(path: Path) -> None:

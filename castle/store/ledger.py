@@ -27,6 +27,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
     closet_tables,
     entity_tables,
     graph_tables,
+    mind_tables,
     novelty_tables,
     purge_tables,
     receipt_tables,
@@ -77,6 +78,10 @@ class Ledger:
         self._first = first
         self.patience = patience
         try:
+            if not root.exists():
+                from castle.store.restoring import finish_stopped
+
+                finish_stopped(root)
             if not create and not self.path.is_file():
                 raise _not_found(root)
             if create:

@@ -16,6 +16,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from castle.errors import PalaceError, PalaceVersionError
+from castle.store.mind_migration import MIND_TABLES
 from castle.store.schema import SCHEMA_VERSION
 
 Migration = Callable[[Connection], None]
@@ -261,3 +262,9 @@ def _novelty_receipts_reveals_use_purges(cx: Connection) -> None:
             WHERE seq IS NOT NULL AND state = 'current'
             AND kind NOT IN ('tool', 'thinking', 'injected', 'subagent')""",
     )
+
+
+@migration(3)
+def _mind(cx: Connection) -> None:
+    """Make the tables of the mind."""
+    _run(cx, *MIND_TABLES)

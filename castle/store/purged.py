@@ -18,6 +18,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from castle.clock import to_iso
 from castle.errors import CastleError, NotFoundError
+from castle.store.drafts import drafts_of
 from castle.store.ledger import Ledger, batches, get_value, set_value, to_json
 from castle.store.purge_tables import purged, purges
 from castle.store.schema import drawers, membership, sources
@@ -166,9 +167,15 @@ def note_copy(ledger: Ledger, path: Path) -> None:
 
 
 def copies_of(cx: Connection, root: Path) -> list[Path]:
-    """Return the copies of a palace that are known and still there, with those that a restore moved aside."""
-    aside = sorted(root.absolute().parent.glob(f"{root.name}.before-restore-*"))
-    return [path for path in (*map(Path, _copies(cx)), *aside) if path.exists()]
+    """Return the copies of a palace that are known and still there, with those that a restore moved aside.
+
+    What a process that was killed over a copy has left beside its place is one, too.
+    """
+    from castle.store.restoring import set_aside
+
+    known = [Path(name) for name in _copies(cx)]
+    left = [draft for path in known for draft in drafts_of(path)]
+    return [path for path in (*known, *left, *set_aside(root.resolve())) if path.exists()]
 
 
 def _copies(cx: Connection) -> list[str]:

@@ -1,11 +1,16 @@
 """Putting a backup back: into a new palace, or into the place of one that is moved aside.
 
 The ledger that comes out of a backup begins a new epoch, so that no index of another time passes for its own.
+
+Two renames put it in place: the palace that is there goes aside, the new one comes. A note in the directory
+of the draft says so before the first, and whoever finds no palace there looks for it: a restore that was
+killed between the two is finished by the next command, whichever that is.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import sqlite3
@@ -13,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Literal
 
@@ -26,13 +32,18 @@ from castle.store.backup import (
     opened,
     spool_lines,
 )
-from castle.store.drafts import draft_beside, see_on_disk, see_tree_on_disk, telling
+from castle.store.drafts import LOCK, WORK, draft_beside, drafts_of, see_on_disk, see_tree_on_disk, telling
 from castle.store.ledger import FILE_NAME, PATIENCE_SECONDS
+from castle.store.locks import FileLock
 from castle.store.novelty_tables import META_KEY
 from castle.store.schema import SCHEMA_VERSION
 from castle.store.spool import FOLDER
 
 ASIDE = "before-restore"
+_ASIDE_NAME = re.compile(rf".+\.{ASIDE}-\d{{8}}T\d{{6}}Z(-[0-9a-f]{{4}})*", re.DOTALL)
+_NOTE = "aside"
+"""In the directory of a draft: the name of where the palace that it replaces goes."""
+_POLL_SECONDS = 0.02
 _PARTS = (FILE_NAME, "drawers.lance", "lexicon", FOLDER)
 _CANNOT = "nothing can be restored to"
 
@@ -74,6 +85,7 @@ def restore_backup(
     tell = progress or (lambda *_: None)
     if not source.is_file():
         raise UsageError(f"there is no file {source}: name one that `castle backup` has made")
+    finish_stopped(root)
     _check_place(root, yes)
     with opened(source) as archive:
         _check_version(archive)
@@ -86,6 +98,7 @@ def restore_backup(
             if IDENTITY in archive.entries:
                 (draft / IDENTITY).replace(kept)
             purged = _purged(root / FILE_NAME) - _purged(draft / FILE_NAME)
+            _take_events(draft, root)
             aside = _put_in_place(draft, root)
             events = _events_too(root, aside)
             said = _put_identity(kept, identity)
@@ -98,7 +111,7 @@ def restore_backup(
         drawers=archive.counts["drawers"],
         events=events,
         aside="" if aside is None else str(aside),
-        removed=_only_one(root),
+        removed=_only_one(root, aside),
         identity=said,
         unpurged=max(0, purged),
     )
@@ -106,7 +119,57 @@ def restore_backup(
 
 def set_aside(root: Path) -> list[Path]:
     """Return the palaces that restoring has moved aside from ``root``, the oldest first."""
-    return sorted(root.parent.glob(f"{root.name}.{ASIDE}-*"))
+    places = sorted(root.parent.glob(f"{escape(root.name)}.{ASIDE}-*"))
+    return [place for place in places if _ASIDE_NAME.fullmatch(place.name)]
+
+
+def finish_stopped(root: Path) -> bool:
+    """Put a palace at ``root`` where a restore was killed after it had moved the one there aside.
+
+    That is the backup's, which is whole by then, or the one that was there, should the former be lost.
+    Returns whether there was something to do. Raises PalaceBusyError when that restore is still at work,
+    PalaceError when nothing can be written there.
+    """
+    root = root.resolve()
+    if root.exists():
+        return False
+    for folder in drafts_of(root):
+        try:
+            aside = root.with_name((folder / _NOTE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if not _ASIDE_NAME.fullmatch(aside.name) or not aside.is_dir():
+            continue
+        with _dead(folder, root), telling(f"a restore was killed, and {aside} cannot be moved to", root):
+            if root.exists():
+                return False
+            work = folder / WORK
+            (work if (work / FILE_NAME).is_file() else aside).rename(root)
+            see_on_disk(root.parent)
+            if aside.is_dir():
+                _take_events(root, aside)
+            shutil.rmtree(folder, ignore_errors=True)
+        return True
+    return False
+
+
+@contextmanager
+def _dead(folder: Path, root: Path) -> Iterator[None]:
+    """Hold the lock of a draft, once whoever made it is gone or has put a palace at ``root``."""
+    lock = FileLock(folder / LOCK)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not lock.try_acquire():
+        if root.exists():
+            break
+        if not lock.reason.startswith("held"):
+            raise PalaceError(f"a restore of {root} was killed and cannot be finished: {lock.reason}")
+        if time.monotonic() > deadline:
+            raise PalaceBusyError(f"a restore of {root} is at work: run the command again when it has ended")
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _check_place(root: Path, yes: bool) -> None:
@@ -184,6 +247,10 @@ def _put_in_place(draft: Path, root: Path) -> Path | None:
     aside = root.with_name(f"{root.name}.{ASIDE}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     while aside.exists():
         aside = aside.with_name(f"{aside.name}-{secrets.token_hex(2)}")
+    note = draft.parent / _NOTE
+    note.write_text(aside.name, encoding="utf-8")
+    see_on_disk(note)
+    see_on_disk(draft.parent)
     with _nobody_writes(root / FILE_NAME):
         root.rename(aside)
         try:
@@ -214,17 +281,21 @@ def _nobody_writes(path: Path) -> Iterator[None]:
 
 
 def _events_too(root: Path, aside: Path | None) -> int:
-    """Give the palace what waits in the spool of the former one, too; return how many events wait."""
-    lines = spool_lines(root)
+    """Give the palace what hooks noted in the former one until it went; return how many events wait."""
     if aside is not None:
-        more = [line for line in spool_lines(aside) if line not in set(lines)]
-        if more:
-            place = root / FOLDER / f"drain-{time.time_ns()}-{os.getpid()}.jsonl"
-            place.touch(mode=0o600)
-            place.write_bytes(b"".join(line + b"\n" for line in more))
-            see_on_disk(place)
-            lines += more
-    return len(lines)
+        _take_events(root, aside)
+    return len(spool_lines(root))
+
+
+def _take_events(root: Path, former: Path) -> None:
+    """Put what waits in the spool of another palace into that of one, too."""
+    known = set(spool_lines(root))
+    more = [line for line in spool_lines(former) if line not in known]
+    if more:
+        place = root / FOLDER / f"drain-{time.time_ns()}-{os.getpid()}.jsonl"
+        place.touch(mode=0o600)
+        place.write_bytes(b"".join(line + b"\n" for line in more))
+        see_on_disk(place)
 
 
 def _put_identity(kept: Path, identity: Path) -> Literal["", "restored", "kept"]:
@@ -238,11 +309,13 @@ def _put_identity(kept: Path, identity: Path) -> Literal["", "restored", "kept"]
     return "restored"
 
 
-def _only_one(root: Path) -> str:
+def _only_one(root: Path, aside: Path | None) -> str:
     """Remove all that was moved aside but the last; return what was removed."""
     gone = []
-    for old in set_aside(root)[:-1]:
-        with suppress(OSError):
-            shutil.rmtree(old)
-            gone.append(str(old))
+    last = aside or next(reversed(set_aside(root)), None)
+    for old in set_aside(root):
+        if old != last:
+            with suppress(OSError):
+                shutil.rmtree(old)
+                gone.append(str(old))
     return ", ".join(gone)

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raise it with every change of a table or index, and add the migration: see ``castle.store.migrate``."""
 
 tables = MetaData()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -22,6 +23,7 @@ from castle import Castle
 from castle.errors import (
     PalaceBusyError,
     PalaceError,
+    PalaceNotFoundError,
     PalaceVersionError,
     RefusedError,
     UsageError,
@@ -474,25 +476,36 @@ HALTS = """
 import sys, time
 from pathlib import Path
 import {module} as module
-def halts(*_, **__):
+was = module.{name}
+def halts(*arguments, **options):
+    if not {when}:
+        return was(*arguments, **options)
     print("halfway", flush=True)
     time.sleep(600)
 module.{name} = halts
 from castle.cli import main
 main(sys.argv[1:])
 """
+BETWEEN = ("pathlib", "Path.rename", "arguments[0].name == 'work'")
+"""Where a restore is that has moved the palace aside and has not yet put the other one there."""
 
 
-def killed(module: str, name: str, *arguments: str) -> None:
-    """Run a command and kill it where it comes to a function."""
+def halted(module: str, name: str, *arguments: str, when: str = "True") -> subprocess.Popen[str]:
+    """Run a command until it comes to a function."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HALTS.format(module=module, name=name), *arguments],
+        [sys.executable, "-c", HALTS.format(module=module, name=name, when=when), *arguments],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "halfway\n"
+    return process
+
+
+def killed(module: str, name: str, *arguments: str, when: str = "True") -> None:
+    """Run a command and kill it where it comes to a function."""
+    process = halted(module, name, *arguments, when=when)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
 
@@ -531,3 +544,71 @@ def test_a_killed_restore_leaves_one_palace_or_the_other(
     assert len(texts(castle)) == 5
     assert list(tmp_path.glob(".*.draft")) == []
     assert len(set_aside(castle.root)) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_restore_that_was_killed_between_its_steps_is_finished_by_the_next_command(
+    castle: Castle, target: Path, whole: bool
+) -> None:
+    castle.backup(target)
+    castle.add("filed after the backup", wing="w", room="r")
+    note(castle.root, 7)
+    castle.close()
+    module, name, when = BETWEEN
+    arguments = ("--palace", str(castle.root), "restore", "--from", str(target), "--yes")
+    killed(module, name, *arguments, when=when)
+    assert not castle.root.exists()
+    (aside,) = set_aside(castle.root)
+    (draft,) = castle.root.parent.glob(".*.draft")
+    if not whole:
+        shutil.rmtree(draft / "work")
+    note(aside, 8)  # a hook that began before
+    # Even a command that may make a palace makes no empty one there.
+    castle.add("filed after the kill", wing="w", room="r")
+    assert ("filed after the backup" in texts(castle)) != whole
+    assert len(texts(castle)) == (6 if whole else 7)
+    assert waiting(castle.root) == 2
+    castle.catch_up()
+    assert sound(castle)
+    assert not draft.exists()
+    assert set_aside(castle.root) == ([aside] if whole else [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
+def test_a_restore_between_its_steps_is_waited_for(
+    castle: Castle, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    castle.backup(target)
+    castle.close()
+    module, name, when = BETWEEN
+    arguments = ("--palace", str(castle.root), "restore", "--from", str(target), "--yes")
+    process = halted(module, name, *arguments, when=when)
+    monkeypatch.setattr(restoring, "PATIENCE_SECONDS", 0.1)
+    with pytest.raises(PalaceBusyError, match="a restore of .* is at work"):
+        castle.status()
+    process.kill()
+    process.communicate(timeout=60)
+    assert castle.status().drawers == 5
+
+
+def test_a_palace_that_was_deleted_does_not_come_back(castle: Castle, target: Path) -> None:
+    castle.backup(target)
+    castle.restore_backup(target, yes=True)
+    castle.close()
+    shutil.rmtree(castle.root)
+    with pytest.raises(PalaceNotFoundError):
+        castle.status()
+    assert len(set_aside(castle.root)) == 1
+
+
+def test_only_what_a_restore_has_moved_aside_is_taken_for_it(castle: Castle, target: Path) -> None:
+    own = castle.root.with_name("palace.before-restore-notes")
+    own.mkdir()
+    later = castle.root.with_name("palace.before-restore-29990101T000000Z")
+    later.mkdir()  # moved aside before the clock went back
+    castle.backup(target)
+    found = castle.restore_backup(target, yes=True)
+    assert found.removed == str(later)
+    assert [str(path) for path in set_aside(castle.root)] == [found.aside]
+    assert own.exists()

@@ -59,6 +59,19 @@ def test_a_missing_palace_is_not_made_by_looking_for_it(tmp_path: Path) -> None:
     assert not (tmp_path / "p").exists()
 
 
+def test_a_ledger_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    def stopped() -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Ledger(tmp_path / "p", create=True, first=stopped)
+    with pytest.raises(PalaceNotFoundError, match="castle init"):
+        Ledger(tmp_path / "p")
+    ledger = Ledger(tmp_path / "p", create=True, first=lambda: {"embedder": "one"})
+    assert (ledger.value("embedder"), ledger.value("schema_version") is None) == ("one", False)
+    ledger.close()
+
+
 def test_a_ledger_of_a_newer_castle_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path / "p", create=True).close()
     with sqlite3.connect(tmp_path / "p" / "castle.db") as cx:

@@ -1,0 +1,2 @@
+"""Other ways to search the same data."""
+PEERS = ()

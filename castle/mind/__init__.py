@@ -1,0 +1,1 @@
+"""The mind: what an agent believes, can do and prefers, over the same palace."""
