@@ -7,6 +7,10 @@ VENV_ALL ?= $(VENV)s/all
 TORCH ?= torch==2.13.0
 # INSPECTOR speaks with the MCP server in the tests of the extras, where there is npm.
 INSPECTOR ?= @modelcontextprotocol/inspector@0.15.0
+# BENCH_DATA holds a directory for each question set; what is not there is left out of the benchmarks.
+BENCH_DATA ?= $(or $(CASTLE_BENCH_DATA),../shared/data)
+# WORKERS is how many tests run at once; empty for one after another.
+WORKERS ?= -n auto --dist loadfile
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -42,10 +46,10 @@ demo: $(INSTALLED)
 	$(DEMO) search 'what is a tombstone' --room documentation --limit 3
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'not slow and not extras'
+	$(BIN)/python -m pytest $(WORKERS) -m 'not slow and not extras'
 
 test-all: lint $(INSTALLED_ALL)
-	$(VENV_ALL)/bin/python -m pytest
+	$(VENV_ALL)/bin/python -m pytest $(WORKERS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -53,5 +57,8 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# A small run of everything whose data is there, and the report; docs/benchmarks.md says what it tells.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.mine_bench --megabytes 1
+	$(BIN)/python -m benchmarks.retrieval quick $(BENCH_DATA) --work .bench
+	$(BIN)/python -m benchmarks.report

@@ -14,6 +14,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# One after another the pages take minutes: the first runs always, the others with the slow tests.
+PAGES = [
+    pytest.param(path, id=path.name, marks=() if path.name == "README.md" else pytest.mark.slow)
+    for path in RUN
+]
 ALL = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n`]*$")
@@ -147,7 +152,7 @@ class Session:
         return output
 
 
-@pytest.mark.parametrize("path", RUN, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES)
 def test_the_commands_of_a_page_run(path: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     for block in blocks(path):
@@ -163,7 +168,7 @@ def test_the_commands_of_a_page_run(path: Path, tmp_path: Path) -> None:
                     assert text in output, f"{where}: {command}: {text!r} is not in the output\n{output}"
 
 
-@pytest.mark.parametrize("path", RUN, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES)
 def test_shell_commands_stand_in_blocks_that_run(path: Path) -> None:
     for block in blocks(path):
         assert block.language not in {"sh", "bash", "shell"}, f"{path.name}:{block.line}: write console"

@@ -77,6 +77,7 @@ def test_kills_in_the_middle_of_a_mine_lose_nothing(tmp_path: Path, many: Path) 
     assert_whole(palace, many)
 
 
+@pytest.mark.slow
 def test_two_miners_and_a_searcher_at_once(tmp_path: Path, many: Path) -> None:
     palace = tmp_path / "palace"
     miners = [start(palace, "mine", str(many)) for _ in range(2)]

@@ -98,6 +98,7 @@ def test_four_servers_and_four_command_lines_write_at_once(wire: Start, tmp_path
         assert [f.detail for f in castle.repair() if f.status != "ok"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("end", ["input", "SIGTERM", "SIGKILL"])
 def test_an_end_in_the_middle_of_a_write_leaves_all_or_nothing(wire: Start, tmp_path: Path, end: str) -> None:

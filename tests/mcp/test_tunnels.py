@@ -157,6 +157,7 @@ def test_the_graph_is_counted(ways: Ask) -> None:
     assert content(ways("castle_graph_stats", offset=3))["rooms_per_wing"] == {"site": 2}
 
 
+@pytest.mark.slow
 def test_thousands_of_tunnels_and_wings_fit_page_by_page(house: Path) -> None:
     long = "界" * 100
     with Castle(house) as castle:

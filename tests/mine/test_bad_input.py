@@ -53,6 +53,7 @@ def test_a_paragraph_of_twelve_thousand_characters(castle: Castle, project: Path
     assert len(hit.text) <= 800
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "megabytes",
     [

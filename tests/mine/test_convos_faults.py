@@ -84,6 +84,7 @@ def assert_whole(palace: Path, talks: Path, undisturbed: dict[str, str]) -> None
     assert dict(found) == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
 def test_kills_in_the_middle_lose_and_double_nothing(
     tmp_path: Path, talks: Path, undisturbed: dict[str, str]
@@ -126,6 +127,7 @@ def test_two_processes_file_one_grown_transcript_once(
     assert_whole(palace, talks, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_transcript_that_is_written_while_it_is_filed(
     tmp_path: Path, talks: Path, undisturbed: dict[str, str]
 ) -> None:

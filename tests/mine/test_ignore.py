@@ -152,6 +152,7 @@ def test_tables_do_ignore_something(lines: list[bytes]) -> None:
     assert ignored_by_castle({b"": b"\n".join(lines)}, [b"a/foo/", b"b", b"b/ab/a"])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(LINES, min_size=1, max_size=6),

@@ -50,6 +50,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return int(leaving.value.code or 0), printed.out, printed.err
 
 
+@pytest.mark.slow
 def test_every_turn_is_found_by_its_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,7 @@ def check(events: list[Event], size: int) -> None:
             whole = event.whole
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.dictionaries(WORDS, VALUES, max_size=8), min_size=1, max_size=4), FORMATS)
 def test_random_json_lines(path: Path, values: list[Any], format: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -13,8 +15,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks.faults import FAULTS
 from castle import Castle
-from castle.errors import PalaceError
+from castle.errors import PalaceError, RefusedError
 from castle.records import Scope
 from castle.store import ledger as ledger_module
 from castle.store.ledger import Ledger
@@ -28,6 +31,8 @@ from castle.store.vectors import Vectors
 from castle.store.verify import verify
 from tests.store.filer import file
 from tests.store.rows import IDENTITY, make_row, make_vectors
+
+ROOT = Path(__file__).parents[2]
 
 # Checksums
 
@@ -238,6 +243,10 @@ def test_a_full_disk_is_searched_and_written_again_once_there_is_room(
         assert [hit.text for hit in found.hits] == ["the harbour is closed"]
         with pytest.raises(PalaceError, match="is full: nothing can be written"):
             castle.add("no room for this", wing="w", room="r")
+        with pytest.raises(PalaceError, match="is full: its vectors cannot be made anew"):
+            castle.reindex()
+        with pytest.raises(RefusedError, match="is full: nothing can be purged"):
+            castle.purge(found.hits[0].id, reason="private")
     castle.add("there is room again", wing="w", room="r")
     assert len(castle.search("room again").hits) == 2
     castle.close()
@@ -279,3 +288,118 @@ def test_a_search_needs_no_room_at_all(tmp_path: Path) -> None:
     )
     assert done.returncode in (0, 3), done.stderr
     assert "the harbour is closed" in done.stdout
+
+
+# Whole palaces
+
+WORDS = "harbour berth crane ledger pilot tide rope lantern anchor cargo captain storm".split()
+LATER = "2027-01-01T00:00:00+00:00"
+
+
+def note(number: int) -> str:
+    return f"note{number} of " + " ".join(WORDS[(number * 5 + n * 7) % 12] for n in range(6 + number % 5))
+
+
+def best(castle: Castle) -> list[str]:
+    return [hit.id for hit in castle.search("harbour berth", limit=10, mode="fast", now=LATER).hits]
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a palace, ``whole``, and an older copy of it, ``before``."""
+    folder = tmp_path_factory.mktemp("grown")
+    fill(folder / "whole", range(24))
+    shutil.copytree(folder / "whole", folder / "before")
+    fill(folder / "whole", range(24, 28))
+    return folder
+
+
+def fill(place: Path, numbers: range) -> None:
+    with Castle(place, embedder="fake") as castle:
+        notes = [f"{note(number)}\n" for number in numbers]
+        file(castle._palace(create=True).ledger, notes, path=f"{numbers}.md")
+        assert {finding.status for finding in castle.repair()} == {"ok"}
+
+
+def largest(place: Path) -> Path:
+    return max((path for path in place.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+def damage(kind: str, place: Path, older: Path) -> None:
+    if kind == "cut off":
+        os.truncate(largest(place), largest(place).stat().st_size // 2)
+        return
+    shutil.rmtree(place)
+    if kind == "older":
+        shutil.copytree(older, place)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [("lexicon", "deleted"), ("lexicon", "older"), ("drawers.lance", "cut off"), ("drawers.lance", "older")],
+)
+def test_a_damaged_index_is_found_and_said_and_mended(
+    grown: Path, tmp_path: Path, place: str, kind: str
+) -> None:
+    palace = tmp_path / "palace"
+    shutil.copytree(grown / "whole", palace)
+    with Castle(palace) as castle:
+        wanted = best(castle)
+    damage(kind, palace / place, grown / "before" / place)
+    with Castle(palace) as castle:
+        assert "ok" not in {f.status for f in castle.verify() if f.check == _CHECKS[place]}
+        found = castle.search("harbour berth", limit=10, mode="fast", now=LATER)
+        assert found.hits
+        assert [hit.id for hit in found.hits] == wanted or found.degraded or found.behind
+        added = castle.add("one more", wing="other", room="r")
+        assert {finding.status for finding in castle.repair()} == {"ok"}
+        assert best(castle) == wanted
+        assert castle.get(added.id)[0].text == "one more"
+
+
+_CHECKS = {"lexicon": "words", "drawers.lance": "vectors"}
+
+
+def test_an_older_ledger_that_was_written_on_is_followed(grown: Path, tmp_path: Path) -> None:
+    """As many changes as were lost, and others: numbers alone would not tell."""
+    palace = tmp_path / "palace"
+    shutil.copytree(grown / "whole", palace)
+    for left in palace.glob("castle.db*"):
+        left.unlink()
+    shutil.copyfile(grown / "before" / "castle.db", palace / "castle.db")
+    shutil.copytree(grown / "before", tmp_path / "other")
+    found = []
+    for place in (palace, tmp_path / "other"):
+        fill(place, range(90, 94))
+        with Castle(place) as castle:
+            found.append(best(castle))
+            assert not any("note27" in hit.text for hit in castle.search("note27", mode="fast").hits)
+    assert found[0] == found[1]
+
+
+def test_a_clock_that_goes_back_loses_and_hides_nothing(tmp_path: Path) -> None:
+    looks = itertools.count()
+
+    def clock() -> int:
+        number = next(looks)
+        return 1_780_000_000_000_000 + number * 1_000_000 - number % 3 * 365 * 86_400_000_000
+
+    with Castle(tmp_path / "palace", embedder="fake", clock=clock) as castle:
+        for number in range(4):
+            added = castle.add(note(number), wing="w", room="r")
+            assert castle.search(f'"note{number}"', limit=1, mode="fast").hits[0].id == added.id
+        assert {finding.status for finding in castle.repair()} == {"ok"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_faults_of_the_benchmark(tmp_path: Path) -> None:
+    """A few of each, minutes in all; with a line for each that lost, hid or broke something."""
+    command = [sys.executable, "-m", "benchmarks.faults", "--quick", "--out", str(tmp_path / "faults")]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads((tmp_path / "faults.json").read_text(encoding="utf-8"))["results"]
+    assert len(results) == len(FAULTS)
+    assert sum(one["lost"] for one in results) == 0
+    assert sum(one["acknowledged"] for one in results) > 100

@@ -642,6 +642,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ledger, T
 NUMBERS = iter(range(10**9))
 
 
+@pytest.mark.slow
 @given(STEPS)
 @settings(max_examples=60, deadline=None)
 def test_what_held_and_what_was_recorded_agree_with_a_naive_model(

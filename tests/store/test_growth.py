@@ -109,6 +109,7 @@ def write_one_by_one(root: Path, count: int) -> None:
     assert_bounded(size_of(root))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty", "strict")
 def test_single_writes_stay_bounded(tmp_path: Path) -> None:
     write_one_by_one(tmp_path / "palace", 60)

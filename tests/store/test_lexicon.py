@@ -234,6 +234,7 @@ def test_damage_is_found_before_it_is_written_to(lexicon: Lexicon) -> None:
     assert broken.watermark() == Watermark("f", 1)
 
 
+@pytest.mark.slow
 def test_many_small_commits_stay_few_files(lexicon: Lexicon) -> None:
     assert lexicon.path is not None
     (lexicon.path).mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,9 +22,10 @@ from castle.errors import NotFoundError, PalaceBusyError, RefusedError, UsageErr
 from castle.store import purge as purging
 from castle.store.locks import FileLock
 from castle.store.palace import Palace
-from castle.store.purge import finish, plan, purge
+from castle.store.purge import finish, purge
 from castle.store.purge_files import Finder
 from castle.store.purge_guard import Guard, Quotes, marks_of
+from castle.store.purge_plan import plan
 from castle.store.purged import gaps, unfinished
 from castle.store.repair import repair
 from castle.store.schema import drawers, sources
@@ -488,10 +490,65 @@ def test_copies_of_the_palace_are_named(castle: Castle, tmp_path: Path) -> None:
     castle.export(tmp_path / "tree")
     castle.backup(tmp_path / "gone.castle")
     (tmp_path / "gone.castle").unlink()
-    aside = tmp_path / "palace.before-restore-20260101"
+    aside = tmp_path / "palace.before-restore-20260101T000000Z"
     aside.mkdir()
     done = castle.purge(added.id, reason="private")
     assert {Path(path).name for path in done.backups} == {"palace.castle", "tree", aside.name}
+
+
+def test_a_palace_that_was_moved_aside_is_purged_too(castle: Castle, tmp_path: Path) -> None:
+    castle.add("the rest of it", wing="home", room="letters")
+    castle.backup(tmp_path / "before.castle")
+    added = castle.add(SECRET, wing="home", room="letters")
+    castle.search("Wilhelmina")
+    castle.backup(tmp_path / "after.castle")
+    former = Path(castle.restore_backup(tmp_path / "after.castle", yes=True).aside)
+    # What a restore that was killed leaves beside the palace is a copy, too.
+    left = tmp_path / ".palace.0123abcd.draft"
+    shutil.copytree(former, left / "work")
+    assert holding(former, SECRET)
+    done = castle.purge(added.id, reason="private")
+    assert holding(former, SECRET) == {}
+    assert not left.exists()
+    assert {Path(path).name for path in done.backups} == {"before.castle", "after.castle"}
+    with Castle(former) as opened:
+        assert [drawer.text for drawer in opened.list_drawers().drawers] == ["the rest of it"]
+        opened.repair()
+        assert set(states(opened._palace()).values()) == {"ok"}
+
+
+def test_one_that_was_moved_aside_and_holds_a_part_of_it_or_cannot_be_read_is_named(
+    castle: Castle, tmp_path: Path
+) -> None:
+    added = castle.add(SECRET, wing="home", room="letters")
+    castle.add(f"They wrote: {SECRET}, and more.", wing="home", room="letters")
+    castle.backup(tmp_path / "palace.castle")
+    aside = castle.restore_backup(tmp_path / "palace.castle", yes=True).aside
+    assert aside in castle.purge(added.id, reason="private").backups
+    assert len(holding(Path(aside), SECRET)) == 1  # the ledger, with the drawer that quotes it
+    other = castle.add("another matter that is nobody's business", wing="home", room="letters")
+    (Path(aside) / "castle.db").write_bytes(b"x" * 8192)
+    done = castle.purge(other.id, reason="private")
+    assert aside in done.backups
+    assert any("moved aside" in note for note in done.notes)
+
+
+def test_copies_are_known_after_a_restore(castle: Castle, tmp_path: Path) -> None:
+    added = castle.add(SECRET, wing="home", room="letters")
+    castle.backup(tmp_path / "first.castle")
+    castle.export(tmp_path / "tree")
+    (tmp_path / "first.castle").rename(tmp_path / "renamed.castle")
+    castle.restore_backup(tmp_path / "renamed.castle", yes=True)
+    named = {Path(path).name for path in castle.plan_purge(added.id).backups}
+    assert {"renamed.castle", "tree"} <= named
+
+
+def test_what_a_killed_backup_leaves_is_named(castle: Castle, tmp_path: Path) -> None:
+    added = castle.add(SECRET, wing="home", room="letters")
+    castle.backup(tmp_path / "palace.castle")
+    left = tmp_path / ".palace.castle.0123abcd.draft"
+    left.mkdir()
+    assert str(left) in castle.plan_purge(added.id).backups
 
 
 def test_a_palace_that_cannot_be_written_and_a_reason_that_is_none(

@@ -17,7 +17,13 @@ import pytest
 from sqlalchemy import select
 
 from castle import novelty
-from castle.errors import EmbedderIdentityMismatchError, ModelError, PalaceBusyError, PalaceError
+from castle.errors import (
+    EmbedderIdentityMismatchError,
+    ModelError,
+    PalaceBusyError,
+    PalaceError,
+    PalaceNotFoundError,
+)
 from castle.models.base import EmbedderIdentity
 from castle.models.registry import load_embedder
 from castle.records import Scope
@@ -30,6 +36,7 @@ from castle.store.places import forget
 from castle.store.reading import changed_rows
 from castle.store.repair import repair
 from castle.store.schema import vectors as cache
+from castle.store.status import status
 from castle.store.verify import every_row, verify
 from tests.conftest import TurnedClock
 from tests.store import second
@@ -331,10 +338,20 @@ def test_a_run_goes_on_where_the_one_before_ended(palace: Palace) -> None:
     assert palace.identity.name == "fake"
     assert len(top(palace)[0]) == 10
     assert reindex.plan(palace, other_embedder()).done == 40
+    told = (
+        "new vectors of second (48): 40 of 100 made, then it was stopped; `castle reindex --embedder second`"
+    )
+    assert status(palace).reindex == f"{told} goes on"
+    with palace.lock(reindex.LOCK):
+        found = reindex.unfinished(palace)
+        assert found is not None
+        assert found.at_work
+        assert f"40 of 100 made, process {os.getpid()} on " in found.told()
     embedded: list[str] = []
     reindex.reindex(palace, SecondEmbedder(embedded.extend))
     assert len(embedded) == 100 - 11 * 5
     assert palace.vectors.count() == 100
+    assert status(palace).reindex == ""
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -507,9 +524,44 @@ def test_the_mismatch_names_both_ways_out(tmp_path: Path) -> None:
     assert any(message in reason for reason in result.degraded)
     with pytest.raises(EmbedderIdentityMismatchError):
         catch_up_vectors(opened)
+    file(opened.ledger, ["the harbour again\n"], path="other.md")
+    opened.lexicon.reset()
+    found = {finding.check: finding for finding in repair(opened)}
+    assert found["words"].status == "ok"
+    assert found["repair"].status == "failed"
+    assert message in found["repair"].detail
     reindex.reindex(opened, other_embedder())
     assert not search(opened, "harbour", Scope(), 5).degraded
     opened.close()
+
+
+@pytest.mark.parametrize(("dim", "identity"), [(1024, None), (None, "another/1")])
+def test_vectors_that_are_not_what_the_settings_say(
+    tmp_path: Path, dim: int | None, identity: str | None
+) -> None:
+    root = tmp_path / "another"
+    key = "embedder_dim" if dim else "embedder_identity"
+    with pytest.raises(EmbedderIdentityMismatchError, match=f"{key} asks for .*castle config unset {key}"):
+        Palace(root, create=True, embedder="fake", dim=dim, identity=identity)
+    with pytest.raises(PalaceNotFoundError):
+        Palace(root)
+    made = Palace(root, create=True, embedder="fake")
+    fill(made, 5)
+    made.close()
+    # It is written to and searched by its words all the same.
+    opened = Palace(root, create=True, dim=dim, identity=identity)
+    file(opened.ledger, ["the harbour again\n"], path="other.md")
+    result = search(opened, "harbour", Scope(), 5)
+    assert result.hits
+    assert any(key in reason for reason in result.degraded)
+    opened.close()
+    right = Palace(root, dim=made_by_fake().dim, identity=made_by_fake().identity)
+    assert not search(right, "harbour", Scope(), 5).degraded
+    right.close()
+
+
+def made_by_fake() -> EmbedderIdentity:
+    return load_embedder("fake").identity
 
 
 def test_weights_that_have_changed_are_a_mismatch(palace: Palace, monkeypatch: pytest.MonkeyPatch) -> None:
