@@ -19,6 +19,7 @@ from benchmarks.fault_palace import (
     QUERIES,
     SCRIPTS,
     Inputs,
+    NoteClock,
     castle,
     content,
     fact,
@@ -186,11 +187,13 @@ class _Kills:
         named = (f"part{n % 7}/file{n}.md" for n in range(self._filed_files))
         self._outcome.lost += sum(name not in paths for name in named)
         self._outcome.acknowledged = len(self._acknowledged) + self._filed_turns + self._filed_files
-        with Castle(self._palace, embedder="fake") as service:
+        clock = NoteClock()
+        with Castle(self._palace, embedder="fake", clock=clock) as service:
             service.mine_project(self._inputs.project)
             service.mine_conversations(self._inputs.transcript)
             service.drain_spool()
             for number in range(self._notes):
+                clock.number = number
                 service.add(note(number), wing="notes", room=f"room{number % 3}")
             for number in range(self._facts):
                 service.kg.add(*fact(number))

@@ -51,6 +51,20 @@ def note(number: int) -> str:
     return f"note{number}x of {words(f'note {number}', 8 + number % 23)} {'z' * (number % 7)}\n"
 
 
+class NoteClock:
+    """A clock that says when a note was written: for each number the same in every palace.
+
+    Where a query is answered by nothing in particular, times decide; palaces can be compared all the same.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self) -> int:
+        """Return the time of the note, in microseconds."""
+        return 1_790_000_000_000_000 + self.number * 1_000_000
+
+
 def fact(number: int) -> tuple[str, str, str]:
     """Return a fact."""
     return (f"Ada{number % 13}", f"knows_{number % 5}", f"Charles{number}")
@@ -114,10 +128,12 @@ class Inputs:
 
 def fill(palace: Path, inputs: Inputs) -> None:
     """File everything, without any fault."""
-    with Castle(palace, embedder="fake") as castle:
+    clock = NoteClock()
+    with Castle(palace, embedder="fake", clock=clock) as castle:
         castle.mine_project(inputs.project)
         castle.mine_conversations(inputs.transcript)
         for number in range(inputs.notes):
+            clock.number = number
             castle.add(note(number), wing="notes", room=f"room{number % 3}")
         for number in range(inputs.facts):
             castle.kg.add(*fact(number))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.fault_palace import castle, content, fact, note, tops, work
+from benchmarks.fault_palace import NoteClock, castle, content, fact, note, tops, work
 from benchmarks.fault_result import PROBE, Bench, Outcome, checked, judge, plain, searched
 from castle import Castle
 
@@ -40,8 +40,10 @@ def older_ledger(bench: Bench) -> Outcome:
             other = bench.folder / "written-on"
             shutil.copytree(bench.untouched, other)
             for place in (other, palace):
-                with Castle(place) as service:
+                clock = NoteClock()
+                with Castle(place, clock=clock) as service:
                     for more in range(950, 962):
+                        clock.number = more
                         service.add(note(more), wing="other", room="general")
                         outcome.acknowledged += place == palace
             assert castle(other, "repair").code == 0

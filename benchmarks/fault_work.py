@@ -9,15 +9,17 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.fault_palace import fact, note
+from benchmarks.fault_palace import NoteClock, fact, note
 from castle import Castle
 from castle.errors import CastleError
 
 
 def write(palace: Path, first: int, last: int, wing: str, *, with_facts: bool) -> None:
     """Add notes, and where it is asked for, every third time a fact."""
-    with Castle(palace, embedder="fake") as castle:
+    clock = NoteClock()
+    with Castle(palace, embedder="fake", clock=clock) as castle:
         for number in range(first, last):
+            clock.number = number
             added = castle.add(note(number), wing=wing, room=f"room{number % 3}")
             _acknowledge("note", number, added.id)
             if with_facts and number % 3 == 0:
@@ -44,8 +46,10 @@ def search(palace: Path, queries: list[str]) -> None:
 
 def fill_up(palace: Path, most: int, first: int) -> None:
     """Add notes until there is no room, or ``most`` of them; say why it ended."""
-    with Castle(palace, embedder="fake") as castle:
+    clock = NoteClock()
+    with Castle(palace, embedder="fake", clock=clock) as castle:
         for number in range(first, most):
+            clock.number = number
             text = f"{note(number)}{' '.join(f'{word}{number}' for word in note(number).split() * 30)}\n"
             try:
                 added = castle.add(text, wing="notes", room=f"room{number % 3}")

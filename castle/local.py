@@ -1,7 +1,8 @@
-"""The local socket through which a hook asks a running server of the same palace and the same user.
+"""The local socket through which hooks and commands ask a running server of the same palace and user.
 
-One JSON object on one line each way, then the connection ends. A hook stands in the way of a person who
-waits, so this module imports only the standard library, and ``socket`` and ``json`` only when they are used.
+One JSON object on one line each way, then the connection ends. What may take long is answered by two lines:
+the first says that the server has taken it up. A hook stands in the way of a person who waits, so this module
+imports only the standard library, and ``socket`` and ``json`` only when they are used.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["MOST_ANSWER", "MOST_REQUEST", "ask", "is_ours", "socket_path"]
+__all__ = ["MOST_ANSWER", "MOST_REQUEST", "TAKEN", "ask", "is_ours", "socket_path"]
 
 MOST_REQUEST = 1_000_000
 """Bytes of a request that a server reads at most."""
 
 MOST_ANSWER = 1_000_000
 """Bytes of an answer that are read at most."""
+
+TAKEN = {"taken": True}
+"""The line by which a server says that it has taken up what may take long."""
 
 # An address holds 104 bytes on macOS and 108 on Linux, with a zero at its end.
 _LONGEST = 100
@@ -61,11 +65,15 @@ def is_ours(path: str) -> bool:
     )
 
 
-def ask(root: str, request: Mapping[str, object], seconds: float) -> dict[str, object] | None:
+def ask(
+    root: str, request: Mapping[str, object], seconds: float, patience: float | None = None
+) -> dict[str, object] | None:
     """Ask the running server of the palace at ``root``; return its answer, None within ``seconds`` if none.
 
-    None, too, when no server listens, when the socket is not this user's own, and for anything that is not
-    one JSON object on one line. Never raises for anything that a server or a file system can bring about.
+    With ``patience`` the server has to take the request up within ``seconds``, and its answer may take
+    ``patience`` seconds more. None, too, when no server listens, when the socket is not this user's own, and
+    for anything that is not one JSON object on one line. Never raises for anything that a server or a file
+    system can bring about.
     """
     import json
     import socket
@@ -81,15 +89,21 @@ def ask(root: str, request: Mapping[str, object], seconds: float) -> dict[str, o
             line.connect(path)
             line.settimeout(_left(deadline))
             line.sendall(json.dumps(request, ensure_ascii=True).encode() + b"\n")
-            answer = json.loads(_read_line(line, deadline))
+            first, rest = _read_line(line, b"", deadline)
+            answer = json.loads(first)
+            if patience is not None and answer == TAKEN:
+                answer = json.loads(_read_line(line, rest, time.monotonic() + patience)[0])
     except (OSError, ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
 
 
-def _read_line(line: socket.socket, deadline: float) -> bytes:
-    """Read up to the end of a line; ValueError when it is too long, TimeoutError when it takes too long."""
-    pieces = bytearray()
+def _read_line(line: socket.socket, begun: bytes, deadline: float) -> tuple[bytes, bytes]:
+    """Read up to the end of a line of which the beginning is read; return it, and what came after it.
+
+    ValueError when it is too long, TimeoutError when it takes too long.
+    """
+    pieces = bytearray(begun)
     while b"\n" not in pieces:
         line.settimeout(_left(deadline))
         piece = line.recv(_PIECE)
@@ -98,7 +112,8 @@ def _read_line(line: socket.socket, deadline: float) -> bytes:
             raise ValueError("the answer is too long")
         if not piece:
             break
-    return bytes(pieces.partition(b"\n")[0])
+    first, _, rest = pieces.partition(b"\n")
+    return bytes(first), bytes(rest)
 
 
 def _left(deadline: float) -> float:

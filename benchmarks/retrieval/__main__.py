@@ -1,6 +1,6 @@
 """Runs question sets: ``run`` measures one, ``ablate`` measures what each stage and signal is worth.
 
-    python -m benchmarks.retrieval run longmemeval DIR --work DIR [--peer bm25] [--out FILE]
+python -m benchmarks.retrieval run longmemeval DIR --work DIR [--peer bm25] [--out FILE]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from benchmarks.retrieval import ablation, peers, results
+from benchmarks.retrieval import ablation, peers, quick, results
 from benchmarks.retrieval.asking import Granularity, settings_of
 from benchmarks.retrieval.cases import SPLITS
 from benchmarks.retrieval.running import READERS, Run, execute
@@ -43,8 +43,11 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--refile", action="store_true", help="make the palaces anew")
         one.add_argument("--afresh", action="store_true", help="ask again what was asked before")
         one.add_argument("--out", type=Path, help="write the run there as JSON")
-    for one in (commands.choices["run"],):
-        one.add_argument("--peer", action="append", default=[], choices=peers.PEERS)
+    commands.choices["run"].add_argument("--peer", action="append", default=[], choices=peers.PEERS)
+    small = commands.add_parser("quick", help="a small run of everything whose data is there")
+    small.add_argument("data", type=Path, metavar="DATA", help="a directory with one for each question set")
+    small.add_argument("--work", type=Path, default=Path(".bench"))
+    small.add_argument("--out", type=Path, default=Path("benchmarks/results/quick"))
     return found
 
 
@@ -69,6 +72,9 @@ def run_of(options: argparse.Namespace) -> Run:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, show the numbers, and write the file that was asked for."""
     options = parser().parse_args(argv)
+    if options.command == "quick":
+        quick.run_all(options.data, options.work, options.out, say)
+        return
     try:
         run = run_of(options)
         measured, answers = (execute if options.command == "run" else ablation.execute)(run, say)

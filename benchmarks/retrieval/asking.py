@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -22,7 +22,7 @@ Granularity = Literal["drawer", "turn", "session"]
 
 UNITS: Mapping[Granularity, Unit] = {"drawer": "drawer", "turn": "message", "session": "session"}
 NO_LLM: Mapping[str, object] = {"search_mode": "boosted"}
-"""What the harness sets: every stage that a new installation runs, but for the judge, which is a language model."""
+"""What the harness sets: all that a new installation runs, but for the judge, which is a language model."""
 
 RELEVANCE = "cross-encoder"
 
@@ -134,6 +134,8 @@ def ask(
     known = {(answer.case, answer.id): answer for answer in _read(journal)}
     degraded: set[str] = set()
     journal.parent.mkdir(parents=True, exist_ok=True)
+    kept = "".join(json.dumps(asdict(answer)) + "\n" for answer in known.values())
+    journal.write_text(kept, encoding="utf-8")
     total = sum(1 for _ in collection.questions)
     answers: list[Answer] = []
     started, said = time.monotonic(), 0.0
@@ -145,7 +147,7 @@ def ask(
                 if answer is None:
                     if searcher is None:
                         searcher = CastleSearcher(home(work, collection, case) / "palace", case, settings)
-                        searcher.search(question, granularity, depth)
+                        warm(searcher, question, granularity, depth)
                     answer, notes = answer_of(searcher, case, question, granularity, depth)
                     degraded.update(notes)
                     file.write(json.dumps(asdict(answer)) + "\n")
@@ -157,6 +159,11 @@ def ask(
             if searcher is not None:
                 searcher.close()
     return answers, tuple(sorted(degraded))
+
+
+def warm(searcher: Searcher, question: Question, granularity: Granularity, depth: int) -> None:
+    """Let a searcher load what it loads once, by a question that has nothing to do with those to come."""
+    searcher.search(replace(question, text="nothing in particular"), granularity, depth)
 
 
 def answer_of(

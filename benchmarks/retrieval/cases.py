@@ -113,7 +113,7 @@ def half(name: str) -> str:
 
 
 def selected(cases: Iterable[Case], split: str, limit: int | None) -> tuple[Case, ...]:
-    """Return the cases of a split with ``limit`` of their questions, evenly chosen in order of kind and id."""
+    """Return the cases of a split with ``limit`` of their questions, evenly chosen by kind and id."""
     chosen = [case for case in cases if split == "all" or half(case.name) == split]
     asked = sorted(
         ((question.kind, case.name, question.id) for case in chosen for question in case.questions),

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from castle.models.registry import load_embedder
 
@@ -38,16 +38,22 @@ class Memo:
         self._file.execute("pragma journal_mode=wal")
         self._file.execute("pragma synchronous=off")
         self._file.execute(_TABLE)
-        self._embedder: Any = load_embedder(name)
+        self._embedder = cast("Any", load_embedder(name))
         self._original = self._embedder.embed_documents
-        self._embedder.embed_documents = self._embed
+        self._embedder.embed_documents = self.documents
 
     def close(self) -> None:
         """Give the embedder back as it was."""
         del self._embedder.embed_documents
         self._file.close()
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question, which is never kept."""
+        vector: NDArray[np.float32] = self._embedder.embed_query(text)
+        return vector
+
+    def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector a text, from the file or the model."""
         import numpy as np
 
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]

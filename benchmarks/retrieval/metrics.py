@@ -1,7 +1,7 @@
 """Measures of a ranked list against what should be found, and of confidence against there being an answer.
 
-A ranking is a list of gold names that each result stands for: a result may hold several (a session of
-documents) or none. The ideal of nDCG comes from every gold item, found or not (Järvelin and Kekäläinen, 2002).
+A ranking is a list of the names that its results stand for. The ideal of nDCG comes from every gold item,
+found or not (Järvelin and Kekäläinen, 2002).
 """
 
 from __future__ import annotations

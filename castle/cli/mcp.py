@@ -26,7 +26,7 @@ def mcp(
         bool, typer.Option("--list-tools", help="List the tools that the server offers.")
     ] = False,
     tools: Annotated[
-        str, typer.Option("--tools", help="The set to list: core, standard or all.", metavar="SET")
+        str, typer.Option("--tools", help="The set to list: core, standard, memory or all.", metavar="SET")
     ] = "all",
     as_json: AsJson = False,
 ) -> None:

@@ -36,7 +36,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """File a text word for word as a note. The same text in the same place is filed once."""
-    words = _given(text)
+    words = given(text)
     with castle(context) as service:
         added = service.add(words, wing=wing, room=room, source_file=source_file, added_by=by)
     if as_json:
@@ -69,7 +69,7 @@ def update(
     Of a note of several drawers the hash says what is replaced: the drawer, or the whole note. Text that
     comes from files and sessions is changed where it comes from.
     """
-    words = None if text is None else _given(text)
+    words = None if text is None else given(text)
     with castle(context) as service:
         changed = service.update(
             id, words, wing=wing, room=room, expected_sha256=expected_sha256, added_by=by
@@ -97,7 +97,7 @@ def check_duplicate(
 
     Exit code 3 when not everything could be compared.
     """
-    words = _given(text)
+    words = given(text)
     with castle(context) as service:
         found = service.check_duplicate(words, threshold=threshold)
     if as_json:
@@ -119,7 +119,7 @@ def _say_matches(found: Duplicates) -> None:
     note("filed already" if found.is_duplicate else "not filed yet")
 
 
-def _given(text: str) -> str:
+def given(text: str) -> str:
     """Return the text that an argument holds or stands for."""
     try:
         if text == "-":

@@ -12,7 +12,8 @@ from castle.cli.output import PARTIAL, counted, note, say, say_json
 from castle.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from castle.store.purge import Purged, PurgePlan
+    from castle.store.purge import Purged
+    from castle.store.purge_plan import PurgePlan
 
 _CONFIRM = 6
 _SHOWN = 10
@@ -38,8 +39,9 @@ def purge(
     """Destroy a drawer, a source or a wing for good, with everything that was made of it.
 
     Nothing brings it back, and the text is not filed again. Asks for a typed confirmation; without a terminal
-    --yes is needed. Files outside the palace are named and left alone. Without anything named, a purge that
-    was interrupted is finished. Exit code 3 when it could not be finished yet.
+    --yes is needed. Palaces that a restore moved aside lose it, too; files elsewhere are named and left
+    alone. Without anything named, a purge that was interrupted is finished. Exit code 3 when it could not be
+    finished yet.
     """
     with castle(context) as service:
         if id is None and source is None and wing is None:

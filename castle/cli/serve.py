@@ -25,7 +25,7 @@ def serve(
         int, typer.Option("--port", help="Port to listen at; 0 takes a free one.", min=0, max=65535)
     ] = 8765,
     tools: Annotated[
-        str, typer.Option("--tools", help="core, standard or all: which tools are offered.")
+        str, typer.Option("--tools", help="core, standard, memory or all: which tools are offered.")
     ] = "standard",
     path: Annotated[str, typer.Option("--path", help="Path of the protocol.")] = "/mcp",
     allow_host: Annotated[

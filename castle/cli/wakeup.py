@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import MOST, AsJson, Room, Wing, castle
-from castle.cli.finding import second, where
+from castle.cli.hits import second, where
 from castle.cli.output import PARTIAL, note, say, say_json, say_table
 from castle.cli.searching import unknown_place
 

@@ -139,9 +139,9 @@ class Settings:
     )
     embedder_model: str = _key("builtin", "Embedder that a new palace is made with.")
     embedder_dim: int | None = _key(
-        None, "Length of its vectors; null takes it from the embedder (builtin: 384).", ge=1, le=65_536
+        None, "Length that its vectors must have; null goes by the embedder (builtin: 384).", ge=1, le=65_536
     )
-    embedder_identity: str | None = _key(None, "Name of its vector space; null takes it from the embedder.")
+    embedder_identity: str | None = _key(None, "Vector space that it must have; null goes by the embedder.")
     embedder_endpoint: str | None = _key(
         None,
         "URL of the server of an embedder named ollama/MODEL (null: Ollama on this machine) "
@@ -165,9 +165,14 @@ class Settings:
     weight_dense: float = _key(1.0, "Weight of dense recall in the fusion.", ge=0, le=1000)
     weight_sparse: float = _key(1.0, "Weight of lexical recall in the fusion.", ge=0, le=1000)
     weight_kg: float = _key(0.5, "Weight of graph recall in the fusion.", ge=0, le=1000)
-    weight_names: float = _key(0.3, "Weight of the names that a question and a drawer share.", ge=0, le=1000)
-    weight_times: float = _key(0.5, "Weight of the times that a question speaks of.", ge=0, le=1000)
-    weight_phrases: float = _key(0.3, "Weight of what a question quotes.", ge=0, le=1000)
+    weight_names: float = _key(0.6, "Weight of the names that a question and a drawer share.", ge=0, le=1000)
+    weight_times: float = _key(0.6, "Weight of the times that a question speaks of.", ge=0, le=1000)
+    weight_phrases: float = _key(1.0, "Weight of what a question quotes.", ge=0, le=1000)
+    weight_neighbours: float = _key(
+        1.0, "Weight of the drawers just before and after in the same source.", ge=0, le=1000
+    )
+    weight_session: float = _key(0.5, "Weight of the best drawer of the same source.", ge=0, le=1000)
+    weight_substance: float = _key(0.5, "Weight of how much a drawer holds.", ge=0, le=1000)
     search_catch_up_ms: int = _key(
         200, "Milliseconds a search may spend on bringing its indexes up to date.", ge=0, le=600_000
     )
@@ -206,6 +211,18 @@ class Settings:
     llm_api_key: str | None = _key(None, "Key for an external provider.", secret=True)
     llm_timeout: float = _key(
         120.0, "Seconds to wait for an answer; 15 at most while llm_provider is not set.", gt=0, le=86_400
+    )
+    llm_allowed_hosts: tuple[str, ...] = _key(
+        (),
+        "Hosts, addresses or networks of one's own, such as [192.168.1.5], that may be asked as a language "
+        "model; this machine and the open internet may always be.",
+    )
+    llm_daily_calls: int = _key(
+        100,
+        "Calls a day (UTC) to the language model by the mind, for consolidation, reflection, replay and "
+        "preferences; 0 makes none. A search that it judges is not counted.",
+        ge=0,
+        le=1_000_000,
     )
     llm_judge_top_n: int = _key(10, "Candidates the judge orders.", ge=1, le=100)
     soar_rules_path: Path | None = _key(

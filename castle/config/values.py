@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -74,17 +75,43 @@ def check(key: Key, value: object, where: str, base: Path, user_home: Path) -> o
     Raises ConfigError that names place, key, value and what is expected.
     Relative paths count from ``base``, ``~`` is ``user_home``.
     """
+    try:
+        ready = _shape(key, value, base, user_home)
+    except _NoPathError:
+        raise _not_expected(key, value, where) from None
+    if _plainly_right(key, ready):
+        return ready
     from pydantic import ValidationError
 
     try:
-        ready = _shape(key, value, base, user_home)
         checked: object = _adapter(key).validate_python(ready, strict=True)
-    except (ValidationError, _NoPathError):
-        problem = f"{where}: {key.name}: expected {key.expected}, got {_shown(key, value)}"
-        raise ConfigError(problem) from None
+    except ValidationError:
+        raise _not_expected(key, value, where) from None
     if isinstance(checked, Mapping):
         return MappingProxyType(dict(checked))
     return checked
+
+
+def _not_expected(key: Key, value: object, where: str) -> ConfigError:
+    return ConfigError(f"{where}: {key.name}: expected {key.expected}, got {_shown(key, value)}")
+
+
+def _plainly_right(key: Key, value: object) -> bool:
+    """Whether a value needs no closer look: importing pydantic takes longer than a whole answer may."""
+    if value is None:
+        return key.optional
+    if key.choices:
+        return value in key.choices
+    if type(value) is str:
+        return key.kind is str and value != "" and value.isascii() and key.pattern is None
+    if type(value) is bool or isinstance(value, Path):
+        return key.kind is bool if type(value) is bool else key.kind is Path
+    if type(value) is not key.kind or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    low, above, high = key.ge, key.gt, key.le
+    return (
+        (low is None or value >= low) and (above is None or value > above) and (high is None or value <= high)
+    )
 
 
 class _NoPathError(ValueError):

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -113,9 +114,12 @@ def words(context: Context) -> Result:
 def vectors(context: Context) -> Result:
     """The table of vectors holds every change."""
     from castle.store.catchup import catch_up_vectors
+    from castle.store.reindex import unfinished
 
     found = context.palace()
-    return _projection(found, found.vectors, catch_up_vectors)
+    result = _projection(found, found.vectors, catch_up_vectors)
+    begun = unfinished(found)
+    return result if begun is None else replace(result, detail=f"{result.detail}; {begun.told()}")
 
 
 def _projection(palace: Palace, projection: Projection, catch_up: Callable[..., None]) -> Result:

@@ -51,7 +51,7 @@ def _embedder_alone(context: Context) -> Result:
     from castle.models.remote import Endpoint
 
     settings, started = context.settings, time.monotonic()
-    endpoint = Endpoint(settings.embedder_endpoint, settings.embedder_api_key)
+    endpoint = Endpoint(settings.embedder_endpoint, settings.embedder_api_key, settings.llm_allowed_hosts)
     try:
         model = load_embedder(settings.embedder_model, settings.embedding_device, endpoint)
     except ModelError as error:

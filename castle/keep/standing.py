@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from castle.errors import CastleError, PalaceBusyError
 from castle.records import Finding
-from castle.store import migrate, novelty, redetect, spool
+from castle.store import migrate, novelty, redetect, reindex, spool
 from castle.store.catchup import behind
 from castle.store.mind_tables import MIND
 from castle.store.palace import Palace
@@ -52,6 +52,7 @@ def standing(palace: Palace, progress: Progress | None = None) -> list[Finding]:
         *((name, _tables_check(palace, name, members)) for name, members in _groups()),
         ("words", lambda: _projection(palace, "words", lambda: palace.lexicon)),
         ("vectors", lambda: _projection(palace, "vectors", lambda: palace.vectors)),
+        ("reindex", lambda: _reindex(palace)),
         ("novelty", lambda: _novelty(palace)),
         ("secrets", lambda: _secrets(palace)),
         ("saves", lambda: _saves(palace)),
@@ -157,6 +158,11 @@ def _projection(palace: Palace, name: str, open_: Callable[[], Projection]) -> F
     if held != wanted:
         return Finding(name, "failed", f"it holds {held:,} drawers, the ledger {wanted:,}: `castle repair`")
     return Finding(name, "ok", f"{held:,} drawers, up to change {mark.seq if mark else 0:,}")
+
+
+def _reindex(palace: Palace) -> Finding:
+    found = reindex.unfinished(palace)
+    return Finding("reindex", "ok", found.told() if found is not None else "none was begun")
 
 
 def _novelty(palace: Palace) -> Finding:

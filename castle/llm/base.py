@@ -13,12 +13,18 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_ANSWER_TOKENS = 2048
 
 MORE_TIME = "more time: castle config set llm_timeout SECONDS"
+_MOST_MARKS = 20
+
 JSON_ONLY = "Answer with one JSON object and nothing else: no prose, no markdown fence."
 """Added to the instructions for providers whose wire format cannot ask for JSON."""
 
 
 class LlmError(ModelError):
     """A language model could not be asked, or its answer is unusable."""
+
+
+class UnansweredError(LlmError):
+    """The model is not there, or took too long."""
 
 
 class Provider(Protocol):
@@ -66,15 +72,24 @@ def json_object(answer: str) -> dict[str, Any]:
 
     Thoughts before a closing ``</think>`` are skipped. Two objects, or half of one, are an error.
     """
-    answer = answer.rpartition("</think>")[2]
-    start, end = answer.find("{"), answer.rfind("}") + 1
-    try:
-        found = json.loads(answer[start:end]) if 0 <= start < end else None
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise LlmError(f"the answer is not one JSON object: {one_line(answer, 80) or 'it is empty'}")
+    # The mark may stand inside a text of the object itself: then what begins before it is the object.
+    parts = answer.split("</think>")
+    said = ["</think>".join(parts[number:]) for number in range(len(parts) - 1, -1, -1)][:_MOST_MARKS]
+    if not said[0].strip():
+        said = [""]  # thoughts and nothing after them
+    found = next((value for text in said if (value := _object_in(text)) is not None), None)
+    if found is None:
+        raise LlmError(f"the answer is not one JSON object: {one_line(said[0], 80) or 'it is empty'}")
     return found
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    start, end = text.find("{"), text.rfind("}") + 1
+    try:
+        found = json.loads(text[start:end]) if 0 <= start < end else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def one_line(text: str, most: int = 200) -> str:

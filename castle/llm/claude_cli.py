@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json as jsonlib
-import os
 import shutil
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
-from castle.llm.base import JSON_ONLY, MAX_ANSWER_BYTES, MORE_TIME, TIMEOUT_S, LlmError, one_line
-from castle.llm.waiting import in_background
+from castle.llm.base import JSON_ONLY, MAX_ANSWER_BYTES, TIMEOUT_S, LlmError, one_line
+from castle.llm.process import run
 
 MODEL = "haiku"
 
@@ -55,7 +48,7 @@ class ClaudeCli:
             "--strict-mcp-config", "--mcp-config", '{"mcpServers":{}}',
             "--append-system-prompt", (f"{system}\n\n{JSON_ONLY}" if json else system).replace("\0", ""),
         ]  # fmt: skip
-        status, out, err = _run(argv, prompt.encode("utf-8", "replace"), self.timeout)
+        status, out, err = run(argv, prompt.encode("utf-8", "replace"), self.timeout, without=_NESTING)
         if len(out) > MAX_ANSWER_BYTES:
             raise LlmError(f"claude answered more than {MAX_ANSWER_BYTES:,} bytes")
         result = _result(out)
@@ -75,68 +68,3 @@ def _result(out: bytes) -> dict[str, Any]:
     events = found if isinstance(found, list) else [found]
     results = [event for event in events if isinstance(event, dict) and "result" in event]
     return results[-1] if results else {}
-
-
-def _run(argv: Sequence[str], text: bytes, seconds: float) -> tuple[int, bytes, bytes]:
-    """Run the command on the text; return its exit code and output, or raise LlmError after ``seconds``."""
-    deadline = time.monotonic() + seconds
-    env = {name: value for name, value in os.environ.items() if name not in _NESTING}
-    # An empty directory: a project's own instructions and settings are none of the question's business.
-    with tempfile.TemporaryDirectory(prefix="castle-llm-", ignore_cleanup_errors=True) as directory:
-        try:
-            process = subprocess.Popen(
-                argv,
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=directory,
-                env=env,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise LlmError(f"cannot run {argv[0]}: {error.strerror}") from None
-        assert process.stdin and process.stdout and process.stderr
-        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-        in_background(lambda: _feed(stdin, text))
-        out = in_background(lambda: _drain(stdout, MAX_ANSWER_BYTES + 1))
-        err = in_background(lambda: _drain(stderr, 10_000))
-        try:
-            return (
-                process.wait(deadline - time.monotonic()),
-                out.result(max(deadline - time.monotonic(), 0)),
-                err.result(max(deadline - time.monotonic(), 0)),
-            )
-        except (subprocess.TimeoutExpired, TimeoutError):
-            _kill(process)
-            raise LlmError(f"claude did not answer within {seconds:g} s; {MORE_TIME}") from None
-        except BaseException:
-            _kill(process)
-            raise
-
-
-def _feed(pipe: IO[bytes], text: bytes) -> None:
-    """Write the text; a command that ends without reading it all is judged by what it says."""
-    with suppress(OSError), pipe:
-        rest = memoryview(text)
-        while rest:
-            rest = rest[pipe.write(rest) :]
-
-
-def _drain(pipe: IO[bytes], most: int) -> bytes:
-    """Read to the end, so that the command can finish, and keep the first ``most`` bytes."""
-    kept = bytearray()
-    with pipe:
-        while chunk := pipe.read(65_536):
-            kept += chunk[: most - len(kept)]
-    return bytes(kept)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the command and all it started."""
-    if os.name == "posix":
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()

@@ -7,20 +7,20 @@ import json
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
-from castle.llm.base import MAX_ANSWER_BYTES, MORE_TIME, LlmError, one_line
+from castle.llm.base import MAX_ANSWER_BYTES, MORE_TIME, LlmError, UnansweredError, one_line
+from castle.llm.guard import ForbiddenError, checked_addresses, proxied
 from castle.llm.waiting import in_background
+
+if TYPE_CHECKING:
+    import httpx
 
 CONNECT_S = 0.25
 """Seconds in which a server on this machine takes a connection, or is not there."""
-
-
-class UnansweredError(LlmError):
-    """The server is not there, or took too long."""
 
 
 class AnsweredError(LlmError):
@@ -65,7 +65,8 @@ class Server:
     """A server of models: its name for messages, its URL, and the headers that open it.
 
     ``secrets`` are the values that no message may show. ``settings`` is what the names of the settings that
-    help begin with. An answer has ``most_bytes`` at most.
+    help begin with. An answer has ``most_bytes`` at most. ``allowed`` names hosts and networks beside this
+    machine and the open internet that may be asked (see ``castle.llm.guard``); None lets any be asked.
     """
 
     label: str
@@ -74,6 +75,7 @@ class Server:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     settings: str = "llm"
     most_bytes: int = MAX_ANSWER_BYTES
+    allowed: tuple[str, ...] | None = None
 
     @property
     def _parts(self) -> SplitResult:
@@ -102,11 +104,19 @@ class Server:
     def listening(self) -> str | None:
         """Return None when something takes connections there, else the reason."""
         port = self._parts.port or (443 if self._parts.scheme == "https" else 80)
+        reason = ""
         try:
-            socket.create_connection((self._parts.hostname or "", port), CONNECT_S).close()
-        except (OSError, ValueError) as error:
-            return f"{self} is not running ({self.shown(str(error))})"
-        return None
+            for host in self._addresses() or [self._parts.hostname or ""]:
+                try:
+                    socket.create_connection((host, port), CONNECT_S).close()
+                    return None
+                except (OSError, ValueError) as error:
+                    reason = self.shown(str(error))
+        except ForbiddenError as error:
+            return str(error)
+        except OSError as error:
+            reason = self.shown(str(error))
+        return f"{self} is not running ({reason})"
 
     def get(self, path: str, seconds: float) -> dict[str, Any]:
         """Return the JSON object that a GET answers within ``seconds``; raises LlmError."""
@@ -162,13 +172,7 @@ class Server:
                 httpx.Client(
                     trust_env=not self.local, verify=not plain, follow_redirects=False, timeout=seconds
                 ) as client,
-                client.stream(
-                    method,
-                    self.url + path,
-                    content=content,
-                    headers=headers,
-                    extensions={"trace": line.notice},
-                ) as response,
+                closing(self._reply(client, method, path, content, headers, line)) as response,
             ):
                 for chunk in response.iter_raw():
                     received += chunk
@@ -179,6 +183,50 @@ class Server:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
             reason = self.shown(str(error)) or type(error).__name__
             raise UnansweredError(f"{self} cannot be asked: {reason}") from None
+
+    def _reply(
+        self,
+        client: httpx.Client,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        line: _Line,
+    ) -> httpx.Response:
+        """Send the request to one of the addresses that were judged, the first that takes a connection."""
+        import httpx
+
+        url = httpx.URL(self.url + path)
+        addresses = self._addresses()
+        extensions: dict[str, Any] = {"trace": line.notice}
+        if addresses:
+            # The certificate has to be that of the name, and the server may hold several.
+            extensions["sni_hostname"] = url.raw_host.decode("ascii")
+            headers = {**headers, "host": url.netloc.decode("ascii")}
+        targets = [url.copy_with(host=address) for address in addresses] or [url]
+        for target in targets[:-1]:
+            with suppress(httpx.ConnectError):
+                return client.send(
+                    _request(client, method, target, content, headers, extensions), stream=True
+                )
+        return client.send(_request(client, method, targets[-1], content, headers, extensions), stream=True)
+
+    def _addresses(self) -> list[str]:
+        """Return the addresses to connect to, none where the name is to be looked up by whoever connects.
+
+        Raises ForbiddenError, or OSError when the name is unknown.
+        """
+        if self.allowed is None:
+            return []
+        try:
+            addresses = checked_addresses(self.url, self.allowed)
+        except ForbiddenError as error:
+            raise ForbiddenError(f"{self} is not asked: {error}") from None
+        except OSError:
+            if self.local or not proxied(self.url):
+                raise
+            return []
+        return addresses if self.local or not proxied(self.url) else []
 
     def _object(self, status: int, body: bytes) -> dict[str, Any]:
         try:
@@ -198,6 +246,17 @@ class Server:
             help_ = f"; redirects are not followed: castle config set {self.settings}_endpoint URL"
         detail = self.shown(_detail(found) or _text(body))
         raise AnsweredError(f"{self} answered {status}{': ' if detail else ''}{detail}{help_}", status)
+
+
+def _request(
+    client: httpx.Client,
+    method: str,
+    url: httpx.URL,
+    content: bytes | None,
+    headers: Mapping[str, str],
+    extensions: Mapping[str, Any],
+) -> httpx.Request:
+    return client.build_request(method, url, content=content, headers=headers, extensions=dict(extensions))
 
 
 class _Line:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from castle.llm.base import MAX_ANSWER_TOKENS, TIMEOUT_S, LlmError
 from castle.llm.http import Server
@@ -16,11 +18,15 @@ REMOTE_PROBE_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Ollama:
-    """A model of an Ollama server, asked through ``/api/chat``."""
+    """A model of an Ollama server, asked through ``/api/chat``.
+
+    ``schema`` is a JSON schema that answers are held to where JSON is asked for.
+    """
 
     server: Server
     model: str
     timeout: float = TIMEOUT_S
+    schema: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -42,7 +48,7 @@ class Ollama:
             "stream": False,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": prompt}],
             "options": {"temperature": 0, "num_predict": MAX_ANSWER_TOKENS, **_context(system + prompt)},
-            **({"format": "json"} if json else {}),
+            **({"format": self.schema or "json"} if json else {}),
         }
         try:
             # Thoughts only take time here; some versions refuse the field for a model that has none.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from castle.llm.base import MAX_ANSWER_TOKENS, TIMEOUT_S, LlmError
@@ -20,11 +22,15 @@ def base_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenAICompatible:
-    """A model of a server that speaks ``/v1/chat/completions``."""
+    """A model of a server that speaks ``/v1/chat/completions``.
+
+    ``schema`` is a JSON schema that answers are held to where JSON is asked for.
+    """
 
     server: Server
     model: str
     timeout: float = TIMEOUT_S
+    schema: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -49,7 +55,7 @@ class OpenAICompatible:
         optional = {
             "temperature": 0,
             "max_tokens": MAX_ANSWER_TOKENS,
-            **({"response_format": {"type": "json_object"}} if json else {}),
+            **({"response_format": self._format} if json else {}),
         }
         try:
             answer = self.server.post("/chat/completions", payload, self.timeout, optional)
@@ -65,6 +71,12 @@ class OpenAICompatible:
         if choice.get("finish_reason") == "length":
             raise LlmError(f"the answer of {self.model} was cut off")
         return text
+
+    @property
+    def _format(self) -> Mapping[str, Any]:
+        if self.schema is None:
+            return {"type": "json_object"}
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": self.schema}}
 
     @property
     def _key(self) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from castle.llm.anthropic import VERSION, Anthropic
 from castle.llm.base import LlmError, Provider, Unusable
 from castle.llm.claude_cli import MODEL as CLI_MODEL
 from castle.llm.claude_cli import ClaudeCli
+from castle.llm.guard import read_allowed
 from castle.llm.http import Server, is_local, read_url
 from castle.llm.ollama import URL as OLLAMA_URL
 from castle.llm.ollama import Ollama
@@ -47,14 +48,22 @@ def _build(settings: Settings, model: str) -> Provider:
         return ClaudeCli(model, timeout)
     url = _url(settings)
     key = _key(settings, url)
+    allowed = settings.llm_allowed_hosts
+    read_allowed(allowed)
     if name == "anthropic":
         if not key:
             raise LlmError("anthropic needs a key: castle config set llm_api_key -, or ANTHROPIC_API_KEY")
         headers = {"x-api-key": key, "anthropic-version": VERSION}
-        return Anthropic(Server("Anthropic", url.removesuffix("/v1"), headers, (key,)), model, timeout)
+        return Anthropic(
+            Server("Anthropic", url.removesuffix("/v1"), headers, (key,), allowed=allowed), model, timeout
+        )
     if name == "openai-compat":
-        return OpenAICompatible(Server("the LLM server", base_url(url), *_bearer(key)), model, timeout)
-    return Ollama(Server("Ollama", url, *_bearer("" if is_local(url) else key)), model, timeout)
+        return OpenAICompatible(
+            Server("the LLM server", base_url(url), *_bearer(key), allowed=allowed), model, timeout
+        )
+    return Ollama(
+        Server("Ollama", url, *_bearer("" if is_local(url) else key), allowed=allowed), model, timeout
+    )
 
 
 def _url(settings: Settings) -> str:

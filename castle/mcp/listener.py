@@ -1,4 +1,6 @@
-"""The local socket of a running server: hooks of the same user ask it what the palace knows of a prompt.
+"""The local socket of a running server, at which the hooks and commands of the same user ask it.
+
+Hooks ask what the palace knows of a prompt, commands what ``castle.wire`` lists.
 
 One server of a palace listens, whoever has its kernel lock; when that one ends, however it ends, another one
 takes over within seconds. ``castle.local`` is the other side.
@@ -15,11 +17,11 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from castle.errors import CastleError, PalaceError
-from castle.local import MOST_REQUEST, socket_path
+from castle.local import MOST_ANSWER, MOST_REQUEST, TAKEN, socket_path
 from castle.store.locks import FileLock
 
 POLL_SECONDS = 1.0
@@ -33,17 +35,25 @@ MOST_TOKENS = 2_000
 Recall = Callable[[str, str | None, int], str]
 """Returns what is known of a prompt: the prompt, the directory it is written in, tokens at most."""
 
+Read = Callable[[Mapping[str, object], Callable[[], None]], object]
+"""Answers a command: its request, and what to call as soon as that is taken up. Returns what JSON knows."""
+
 _BACKLOG = 16
 _PIECE = 65_536
 _log = logging.getLogger("castle.mcp")
 
 
 class Listener:
-    """Answers hooks in a thread of its own; ``root`` names the palace and may raise CastleError."""
+    """Answers in threads of its own; ``root`` names the palace and may raise CastleError.
 
-    def __init__(self, root: Callable[[], Path], recall: Recall) -> None:
+    Without ``read`` commands are not answered.
+    """
+
+    def __init__(self, root: Callable[[], Path], recall: Recall, read: Read | None = None) -> None:
         self._root = root
         self._recall = recall
+        self._read = read
+        self._places = threading.BoundedSemaphore(_BACKLOG)
         self._ended = threading.Event()
         self._guard = threading.RLock()
         self._path: Path | None = None
@@ -85,8 +95,10 @@ class Listener:
                         connection, _ = listening.accept()
                     except TimeoutError:
                         continue
-                    with connection:
-                        self._answer(connection)
+                    self._places.acquire()
+                    threading.Thread(
+                        target=self._answer, args=(connection,), name="castle-answer", daemon=True
+                    ).start()
             finally:
                 self._remove()
 
@@ -112,24 +124,35 @@ class Listener:
 
     def _answer(self, connection: socket.socket) -> None:
         try:
-            if not _is_own_user(connection):
-                return
-            connection.settimeout(REQUEST_SECONDS)
-            answer = self._answered(_line(connection))
-            connection.sendall(json.dumps(answer).encode() + b"\n")
+            with connection:
+                if not _is_own_user(connection):
+                    return
+                connection.settimeout(REQUEST_SECONDS)
+                answer = self._answered(_line(connection), lambda: _send(connection, TAKEN))
+                _send(connection, answer)
         except OSError as error:
-            _log.debug("a hook could not be answered: %s", error)
+            _log.debug("somebody could not be answered: %s", error)
+        finally:
+            self._places.release()
 
-    def _answered(self, line: bytes) -> dict[str, str]:
+    def _answered(self, line: bytes, taken: Callable[[], None]) -> Mapping[str, object]:
         try:
-            prompt, cwd, most = _request(line)
+            request = _request(line)
+            if "read" in request and self._read is not None:
+                return {"value": self._read(request, taken)}
+            return {"text": self._recall(*_prompt(request))}
         except (ValueError, RecursionError) as error:
             return {"text": "", "error": f"not a request: {error}"}
-        try:
-            return {"text": self._recall(prompt, cwd, most)}
         except Exception as error:  # the edge of a thread: one request that fails is not the last one
-            _log.debug("recall failed", exc_info=True)
+            _log.debug("a request failed", exc_info=True)
             return {"text": "", "error": f"{type(error).__name__}: {error}"}
+
+
+def _send(connection: socket.socket, answer: Mapping[str, object]) -> None:
+    line = json.dumps(answer).encode() + b"\n"
+    if len(line) > MOST_ANSWER:
+        line = b'{"text": "", "error": "the answer is too long"}\n'
+    connection.sendall(line)
 
 
 def _make_private(directory: Path) -> None:
@@ -174,11 +197,16 @@ def _line(connection: socket.socket) -> bytes:
     return bytes(pieces.partition(b"\n")[0])
 
 
-def _request(line: bytes) -> tuple[str, str | None, int]:
+def _request(line: bytes) -> dict[str, object]:
     """Read a request; ValueError when it is none."""
     request = json.loads(line)
     if not isinstance(request, dict) or request.get("v") != 1:
         raise ValueError("version 1 is what this server speaks")
+    return request
+
+
+def _prompt(request: Mapping[str, object]) -> tuple[str, str | None, int]:
+    """Return what a hook asks; ValueError when it is not what a hook asks."""
     prompt, cwd, most = request.get("prompt"), request.get("cwd") or None, request.get("max_tokens", 300)
     if not isinstance(prompt, str) or not isinstance(cwd, str | None):
         raise ValueError("prompt and cwd are texts")

@@ -1,4 +1,4 @@
-"""What runs beside the protocol in every server: the loading of models, and the socket that hooks ask."""
+"""What runs beside the protocol in every server: the loading of models, and the local socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Running:
         self._palace = palace
         self._warmer = Warmer()
         self.tools = Tools(palace, self._warmer)
-        self._listener = Listener(self._root, self._recall)
+        self._listener = Listener(self._root, self._recall, self.tools.read)
 
     def start(self) -> None:
         """Begin to answer hooks, a second from now."""

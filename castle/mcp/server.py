@@ -49,7 +49,8 @@ def described(tools: Tools, tier: Tier) -> Sequence[Tool]:
 
 
 def _name(method: Callable[..., Any]) -> str:
-    return f"castle_{method.__name__}"
+    name = method.__name__
+    return name if name.startswith("memory_") else f"castle_{name}"
 
 
 def _bare(schema: Any) -> Any:

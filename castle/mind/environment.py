@@ -1,178 +1,91 @@
-"""The environment of a project: what its manifests and lock files say, which versions its tools have.
-
-``collect_environment`` looks at a project without running anything of it; ``read_environment`` takes what
-somebody else has found out. ``castle.mind.environment_checks`` compares both with what was so before.
-"""
+"""Checking a project's environment: what has changed in it, and what is out of date because of that."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from castle.errors import UsageError
-from castle.mind.condition_values import MAX_DEPTH, MAX_KEYS, MAX_VALUE_CHARS, read_version
-from castle.mind.conditions import Environment, FileState
-from castle.mind.environment_files import UnlookedError, file_state, read_inside
-from castle.mind.environment_manifests import ABOUT, HASHED, LOCKS, MANIFESTS, Reader
-from castle.mind.environment_tools import tool_versions
+from castle.mind.condition_rules import Environment
+from castle.mind.conditions import files_asked, files_now, judge, latest_environment
+from castle.mind.environment_collect import OWN_FIELDS, collect_environment
+from castle.mind.environment_values import (
+    changes,
+    merged,
+    read_environment,
+    to_stored,
+    without_secrets,
+)
+from castle.store.mind_conditions import add_snapshot, conditions_in
 
-MAX_ENTRIES = 20_000
-"""Names in one field; a lock file with more is known by its hash alone."""
-MAX_FILES = 200
-"""Files of ``file_modified`` that are looked at."""
+if TYPE_CHECKING:
+    from castle.store.palace import Palace
 
-Asker = Callable[[Path, list[str]], dict[str, str]]
+__all__ = ["check_environment", "check_project", "collect", "collect_environment", "read_environment"]
 
 
-def collect_environment(
-    project: Path, *, files: Iterable[str] = (), tools: Asker = tool_versions
-) -> Environment:
-    """Return what a project's directory says about what it runs on, and the state of the ``files`` named.
+def collect(path: Path) -> dict[str, Any]:
+    """Return the fields of a project's environment; raises UsageError for what is not a directory."""
+    return dict(collect_environment(path).values)
 
-    Fields are ``python_version`` and the like for tools, the name of a manifest or lock file for the names and
-    versions in it, ``packages`` for the one version of each package (as locked, else as pinned), and
-    ``lock_hashes``. What cannot be read is left out, so that it is unknown, and told in ``notes``. Raises
-    UsageError for what is not a directory.
+
+def check_environment(
+    palace: Palace,
+    environment: Mapping[str, Any] | Environment,
+    *,
+    wing: str | None = None,
+    merge: bool = False,
+    dry_run: bool = False,
+    actor: str,
+) -> dict[str, Any]:
+    """Compare an environment with the last one of a wing, verify the wing's conditions, expire what is met.
+
+    The snapshot, the results and what they expire are one transaction. ``merge``: what is given is a part,
+    and fields that it leaves out are as they were. ``wing`` None stands for what belongs to no wing. Files
+    that conditions name are looked at in the directory of the wing. A dry run says what would be done.
+    Raises UsageError for what is no environment.
     """
-    if not project.is_dir():
-        raise UsageError(f"{project} is not a directory: name the project's")
-    values: dict[str, Any] = {}
-    notes: list[str] = []
-    hashes: dict[str, str] = {}
-    for name in (*LOCKS, *MANIFESTS, *HASHED):
-        content = _content(project, name, notes)
-        if content is None:
-            continue
-        if name not in MANIFESTS:
-            hashes[name] = hashlib.sha256(content).hexdigest()
-        reader = LOCKS.get(name) or MANIFESTS.get(name)
-        named = _read(name, reader, content, notes) if reader is not None else None
-        if named is not None:
-            values[name] = named
-    packages = _packages(values)
-    tools_found = tools(project, list(values))
-    venv = _python_of_venv(project, notes)
-    if venv:
-        tools_found["python_version"] = venv
-    values |= tools_found
-    if packages:
-        values["packages"] = packages
-    if hashes:
-        values["lock_hashes"] = hashes
-    return Environment(values, _states(project, files, notes), tuple(notes))
-
-
-def _content(project: Path, name: str, notes: list[str]) -> bytes | None:
-    try:
-        return read_inside(project, name)
-    except (UnlookedError, OSError) as error:
-        notes.append(f"{name}: {getattr(error, 'strerror', None) or error}")
-        return None
-
-
-def _read(name: str, reader: Reader, content: bytes, notes: list[str]) -> dict[str, Any] | None:
-    try:
-        found = reader(content.decode("utf-8-sig"))
-    # tomllib, json and int() say what they cannot read as a ValueError; both parsers recurse.
-    except (ValueError, RecursionError) as error:
-        notes.append(f"{name} cannot be read: {' '.join(str(error).split())[:100]}")
-        return None
-    if len(found) > MAX_ENTRIES:
-        notes.append(
-            f"{name} names {len(found):,} packages, more than {MAX_ENTRIES:,}: only its hash is kept"
-        )
-        return None
-    return {key[:200]: value for key, value in found.items()}
-
-
-def _packages(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the version of each package of which exactly one is known.
-
-    What lock files disagree about, such as a name that two ecosystems have, is left out.
-    """
-    found: dict[str, str] = {}
-    doubtful: set[str] = set()
-    for group in (LOCKS, MANIFESTS):
-        locked = dict(found)
-        for file in group:
-            for name, version in values.get(file, {}).items():
-                if name in ABOUT or name in locked or file.startswith("."):
-                    continue
-                if not isinstance(version, str) or read_version(version) is None:
-                    if group is LOCKS:
-                        doubtful.add(name)
-                elif found.setdefault(name, version) != version:
-                    doubtful.add(name)
-    return {name: version for name, version in found.items() if name not in doubtful}
-
-
-def _python_of_venv(project: Path, notes: list[str]) -> str | None:
-    """Return the version of the project's own virtual environment, as its file tells it."""
-    content = _content(project, ".venv/pyvenv.cfg", notes)
-    for line in (content or b"").decode("utf-8", "replace").splitlines():
-        key, _, value = line.partition("=")
-        if key.strip() in ("version", "version_info") and read_version(
-            value.strip().removesuffix(".final.0")
-        ):
-            return value.strip().removesuffix(".final.0")
-    return None
-
-
-def _states(project: Path, files: Iterable[str], notes: list[str]) -> dict[str, FileState]:
-    wanted = sorted(set(files))
-    if len(wanted) > MAX_FILES:
-        notes.append(f"conditions name {len(wanted):,} files; the first {MAX_FILES} were looked at")
-    return {name: file_state(project, name) for name in wanted[:MAX_FILES]}
-
-
-def read_environment(given: object) -> Environment:
-    """Return the environment that a JSON object describes; raises UsageError, one line that says what.
-
-    It has ``MAX_KEYS`` fields at most, is nested ``MAX_DEPTH`` deep, and each text in it has
-    ``MAX_VALUE_CHARS`` characters at most.
-    """
-    if not isinstance(given, Mapping) or not given:
-        raise UsageError('the environment is not an object with fields, such as {"node_version": "20.11.0"}')
-    if len(given) > MAX_KEYS:
-        raise UsageError(f"the environment has {len(given):,} fields: {MAX_KEYS} at most")
-    return Environment({name: _checked(name, value, 1) for name, value in given.items()})
-
-
-def _checked(name: object, value: Any, depth: int) -> Any:
-    if not isinstance(name, str) or len(name) > MAX_VALUE_CHARS:
-        raise UsageError("a name in the environment is not a text, or too long")
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, str):
-        if len(value) > MAX_VALUE_CHARS:
-            raise UsageError(f"{name[:60]!r} has {len(value):,} characters: {MAX_VALUE_CHARS:,} at most")
-        return value
-    if depth >= MAX_DEPTH or not isinstance(value, Mapping | list | tuple):
-        what = "nested too deep" if isinstance(value, Mapping | list | tuple) else "nothing that JSON has"
-        raise UsageError(f"{name[:60]!r} is {what}: an environment is nested {MAX_DEPTH} deep at most")
-    if len(value) > MAX_ENTRIES:
-        raise UsageError(f"{name[:60]!r} has {len(value):,} entries: {MAX_ENTRIES:,} at most")
-    if isinstance(value, Mapping):
-        return {key: _checked(key, inner, depth + 1) for key, inner in value.items()}
-    return [_checked(name, inner, depth + 1) for inner in value]
-
-
-def to_stored(environment: Environment) -> str:
-    """Write an environment as a snapshot holds it: the same one always in the same way."""
-    files = {
-        path: {"sha256": state.sha256, "mtime": state.mtime, "size": state.size}
-        for path, state in environment.files.items()
-        if not state.problem
+    scope = wing or ""
+    given = environment if isinstance(environment, Environment) else read_environment(environment)
+    given = without_secrets(given, palace.salt)
+    if not given.files:
+        with palace.ledger.read() as cx:
+            asked = files_asked(conditions_in(cx, scope))
+        given = replace(given, files=files_now(palace, scope, asked))
+    with palace.ledger.read() if dry_run else palace.ledger.write() as cx:
+        now = palace.ledger.clock()
+        before = latest_environment(cx, scope)
+        environment = merged(before, given) if merge else given
+        differs = changes(before, environment)
+        done = [
+            judge(cx, row, environment, dry_run=dry_run, actor=actor, now=now)
+            for row in conditions_in(cx, scope)
+        ]
+        if not dry_run and differs.any:
+            add_snapshot(cx, scope, to_stored(environment), now)
+    answer: dict[str, Any] = {
+        "triggered": differs.any,
+        "changes_detected": differs.shown(),
+        "entries_checked": len(done),
+        "triggered_entries": [item.shown() for item in done if item.verdict.met],
+        "unknown_entries": [item.shown() for item in done if item.verdict.result == "unknown"],
+        "scope": scope,
+        "dry_run": dry_run,
     }
-    document = {"values": environment.values, **({"files": files} if files else {})}
-    return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if not differs.any:
+        answer["note"] = "nothing has changed since the last snapshot"
+    return answer
 
 
-def from_stored(text: str) -> Environment:
-    """Return the environment of a snapshot."""
-    document = json.loads(text)
-    files = {path: FileState(**state) for path, state in document.get("files", {}).items()}
-    return Environment(document.get("values", {}), files)
+def check_project(
+    palace: Palace, project: Path, *, wing: str | None = None, dry_run: bool = False, actor: str
+) -> tuple[Environment, dict[str, Any]]:
+    """Collect a project's environment and check it; what others reported of the wing stays as it was."""
+    with palace.ledger.read() as cx:
+        files = files_asked(conditions_in(cx, wing or ""))
+        before = latest_environment(cx, wing or "")
+    found = without_secrets(collect_environment(project, files=files), palace.salt)
+    reported = {} if before is None else {k: v for k, v in before.values.items() if k not in OWN_FIELDS}
+    whole = replace(found, values={**reported, **found.values})
+    return found, check_environment(palace, whole, wing=wing, dry_run=dry_run, actor=actor)

@@ -1,7 +1,7 @@
 """What manifests and lock files say: names and versions, read from the text alone.
 
-Manifests give what a project asks for (ranges as they are written), lock files what it got. A name that a lock
-file has in several versions is left to the list of them. Nothing of a project is run.
+Manifests give what a project asks for (ranges as they are written), lock files what it got. For a name that a
+lock file has in several versions, that is a list. Nothing of a project is run.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _YARN = re.compile(r'^"?(@?[^@\s"]+)@[^\n]*:\n  version:? "?([^\s"]+)', re.MULTI
 _REQUIREMENT = re.compile(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*([<>=!~][^;#]*|\([^)]*\)|)\s*(?:;.*|#.*)?$"
 )
+_LONGEST_LINE = 1000
 _GO_REQUIRE = re.compile(r"^(?:require\s+)?([\w./~-]+\.[\w./~-]+)\s+(v\S+)")
 
 
@@ -34,7 +35,7 @@ def requirement(line: str) -> tuple[str, str] | None:
 
     The versions are "" where any will do, the exact one for ``==``; None for options, paths and URLs.
     """
-    found = _REQUIREMENT.fullmatch(line.split(" --hash", 1)[0].rstrip("\\ \t"))
+    found = _REQUIREMENT.fullmatch(line[:_LONGEST_LINE].split(" --hash", 1)[0].rstrip("\\ \t"))
     if found is None:
         return None
     wanted = found[2].strip().strip("()").replace(" ", "")

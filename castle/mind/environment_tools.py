@@ -1,4 +1,4 @@
-"""Which versions of its tools a project finds: asked of the tools on PATH, never of anything in the project."""
+"""The versions of the tools that a project finds on PATH; nothing that lies in the project is asked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _ask(project: Path, command: tuple[str, ...], timeout: float) -> str | None:
     if program is None:
         return None
     try:
-        if Path(os.path.abspath(program)).is_relative_to(project.resolve()):
+        if Path(program).absolute().is_relative_to(project.resolve()):
             return None
         done = subprocess.run(
             [program, *command[1:]],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
@@ -103,11 +103,20 @@ class _Note:
 
 
 def add(
-    palace: Palace, text: str, *, wing: str, room: str, source_file: str, added_by: str, halls: Halls
+    palace: Palace,
+    text: str,
+    *,
+    wing: str,
+    room: str,
+    source_file: str,
+    added_by: str,
+    halls: Halls,
+    also: Callable[[Connection, Added], None] | None = None,
 ) -> Added:
     """File a text word for word and return what the ledger holds of it, read back before it is committed.
 
-    The indexes are not brought up to date here. Raises UsageError for a blank or endless text, ConfigError
+    ``also`` writes what belongs to it in the same transaction: both come, or neither. The indexes are not
+    brought up to date here. Raises UsageError for a blank or endless text, ConfigError
     for a wing or room that cannot be one.
     """
     content = _checked(text)
@@ -121,11 +130,15 @@ def add(
         present = present_name(cx, given)
         known = _same(cx, present, room, digest, items[0])
         if known is not None:
-            return _added(known, "already_exists")
-        key = _free_key(cx, present, room, digest)
-        path = f"{origin} ({key})" if origin else key
-        place = Place(key, KIND, path, origin or KIND, present, room)
-        return _added(_file(cx, palace, place, 0, items, content, by))
+            found = _added(known, "already_exists")
+        else:
+            key = _free_key(cx, present, room, digest)
+            path = f"{origin} ({key})" if origin else key
+            place = Place(key, KIND, path, origin or KIND, present, room)
+            found = _added(_file(cx, palace, place, 0, items, content, by))
+        if also is not None:
+            also(cx, found)
+        return found
 
 
 def update(

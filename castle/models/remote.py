@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from castle.errors import ModelError
-from castle.llm.base import LlmError
-from castle.llm.http import AnsweredError, Server, UnansweredError, read_url
+from castle.llm.base import LlmError, UnansweredError
+from castle.llm.http import AnsweredError, Server, read_url
 from castle.llm.ollama import URL as OLLAMA_URL
 from castle.llm.openai_compatible import base_url
 from castle.llm.waiting import PROBES
@@ -48,10 +48,14 @@ _PROBE = "The harbour is closed on Sundays."
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The server of embedders that the settings name; ``url`` is None for Ollama on this machine."""
+    """The server of embedders that the settings name; ``url`` is None for Ollama on this machine.
+
+    ``allowed`` names the hosts and networks beside this machine and the open internet that may be asked.
+    """
 
     url: str | None = None
     key: str | None = field(default=None, repr=False)
+    allowed: tuple[str, ...] = ()
 
 
 NOWHERE = Endpoint()
@@ -258,7 +262,8 @@ def _server(provider: str, endpoint: Endpoint) -> Server:
     if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
         raise ModelError("the API key holds characters that no key has: castle config set embedder_api_key -")
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    return Server(label, url, headers, (key,) if key else (), "embedder", MOST_BYTES)
+    secrets = (key,) if key else ()
+    return Server(label, url, headers, secrets, "embedder", MOST_BYTES, endpoint.allowed)
 
 
 def _in_order(data: Any) -> list[Any] | None:

@@ -19,6 +19,8 @@ STEEPNESS: Mapping[str, float] = {"lexical": 2.0}
 from the second best more surely than cosines do."""
 EVIDENCE = 4.0
 """How much a signal of weight 1 that is missing counts against a relevance, in logarithms of odds."""
+KINSHIP = 0.7
+"""How much the best relevance of a session counts beside a drawer's own; .5 and 1 did nearly the same."""
 
 _SUREST = 1.0 - 1e-9
 
@@ -99,6 +101,37 @@ def favoured(read: Sequence[Candidate], signals: Signals, weights: Mapping[str, 
         p = min(candidate.score, _SUREST)
         changed.append(replace(candidate, score=p * odds / (1.0 - p + p * odds) if p > 0 else p))
     return sorted(changed, key=lambda candidate: -candidate.score)
+
+
+def among_kin(
+    read: Sequence[Candidate], signals: Signals, weights: Mapping[str, float], kin: Mapping[str, str]
+) -> list[Candidate]:
+    """Let what is around candidates weigh in on their relevances in [0, 1] as evidence.
+
+    log odds = log odds + EVIDENCE · sum of weight · signal + KINSHIP · the best log odds of its kin; ``kin``
+    names the group of each id. All are then shifted alike so that the best keeps the best relevance found:
+    what is around says which of several is meant, not whether anything is.
+    """
+    if not read:
+        return []
+    own = {c.id: _log_odds(c.score) for c in read}
+    best: dict[str, float] = {}
+    for id_, value in own.items():
+        best[kin[id_]] = max(value, best.get(kin[id_], -math.inf))
+    around = {
+        id_: value
+        + KINSHIP * best[kin[id_]]
+        + EVIDENCE * sum(weights.get(name, 0.0) * scores.get(id_, 0.0) for name, scores in signals.items())
+        for id_, value in own.items()
+    }
+    shift = max(own.values()) - max(around.values())
+    changed = [replace(c, score=1.0 / (1.0 + math.exp(-(around[c.id] + shift)))) for c in read]
+    return sorted(changed, key=lambda candidate: -candidate.score)
+
+
+def _log_odds(p: float) -> float:
+    p = min(max(p, 1.0 - _SUREST), _SUREST)
+    return math.log(p / (1.0 - p))
 
 
 def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidate]:

@@ -23,9 +23,22 @@ MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
 """What each mode runs after recall, fusion and the cross-encoder, in this order."""
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {"dense": 1.0, "lexical": 1.0, "graph": 0.5, "names": 0.3, "times": 0.5, "phrases": 0.3}
-)
-"""Of the lists that recall brings, and of what a question asks for beside its words."""
+    {
+        "dense": 1.0, "lexical": 1.0, "graph": 0.5, "names": 0.6, "times": 0.6, "phrases": 1.0,
+        "neighbours": 1.0, "session": 0.5, "substance": 0.5,
+    }
+)  # fmt: skip
+"""Of the lists that recall brings, of what a question asks for beside its words, of what is around a drawer.
+
+Those of the last two lie between what a regression on LoCoMo gives and what costs LongMemEval nothing;
+``benchmarks/tuning`` has the script.
+"""
+READ_CHARACTERS = 600
+"""Characters of text for each of ``rerank_k`` that the built-in cross-encoder reads if they are short ones.
+
+It takes as long for 20 long texts as for 50 turns of a conversation; more of those were hardly better.
+"""
+MOST_READ = 50
 
 STRENGTHS: Mapping[str, float] = MappingProxyType({"recency": 0.1, "soar": 0.1, "quality": 0.1})
 """The exponents that bound the factors of the priors; 1 would be their full strength."""
@@ -46,8 +59,9 @@ class Options:
     """One search: its mode, its unit, and the constants of the stages.
 
     ``now`` is the time that relative dates and recency count from, in microseconds; None takes the palace's
-    clock. ``rerank_k`` candidates at least are read by the cross-encoder, and as many as a page holds.
-    ``priors`` chooses between bounded factors and those of full strength (compat).
+    clock. ``rerank_k`` candidates at least are read by the cross-encoder, and as many as a page holds; up to
+    MOST_READ while they hold no more than ``rerank_characters`` for each of ``rerank_k``. ``priors`` chooses
+    between bounded factors and those of full strength (compat).
     """
 
     mode: SearchMode = "max"
@@ -64,6 +78,7 @@ class Options:
     info_weight_threshold: float = 0.10
     info_weight_min_factor: float = 0.5
     rerank_k: int = 20
+    rerank_characters: int = 0
     judge_top_n: int = 10
     quality: QualityTuning = QualityTuning()
     priors: Priors = "bounded"
@@ -95,6 +110,9 @@ def options_of(
             "names": settings.weight_names,
             "times": settings.weight_times,
             "phrases": settings.weight_phrases,
+            "neighbours": settings.weight_neighbours,
+            "session": settings.weight_session,
+            "substance": settings.weight_substance,
         },
         graph_top_n=settings.kg_hop_top_n,
         catch_up_ms=settings.search_catch_up_ms,
@@ -104,6 +122,7 @@ def options_of(
         info_weight_threshold=settings.info_weight_threshold,
         info_weight_min_factor=settings.info_weight_min_factor,
         rerank_k=settings.reranker_k_interactive,
+        rerank_characters=READ_CHARACTERS if settings.reranker == "builtin" else 0,
         judge_top_n=settings.llm_judge_top_n,
         quality=QualityTuning(
             settings.quality_threshold_medium,

@@ -17,7 +17,7 @@ from castle.errors import CastleError
 from castle.records import Drawer, JudgeStatus, Scope, SearchResult
 from castle.search import cursor, recall
 from castle.search.candidates import Candidate, ranked
-from castle.search.fusion import calibrated_scores, reciprocal_ranks, with_signals
+from castle.search.fusion import Signals, calibrated_scores, reciprocal_ranks, with_signals
 from castle.search.hits import to_hits, united
 from castle.search.options import Options
 from castle.search.priors import recency
@@ -27,6 +27,7 @@ from castle.search.rerank import Absent
 from castle.search.run import Run, timed
 from castle.search.signals import signals
 from castle.search.soar import WORKING_MEMORY
+from castle.search.surroundings import places_of, surroundings
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
 from castle.store.reading import count_changed, drawers_by_id, within
@@ -139,9 +140,9 @@ def rank(
     drawers = _load(palace, lists, scopes)
     lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
     fused = run.stage("fusion", lambda: _fuse(lists, options))
-    fused, spoken = _listen(run, fused, question, drawers, options)
+    fused, heard, around = _listen(palace, run, fused, question, drawers, options)
     fused = _weigh(palace, run, fused, drawers, options)
-    refiner = Refiner(question, drawers, options, engines, run, spoken, palace.salt)
+    refiner = Refiner(question, drawers, options, engines, run, heard, around, palace.salt)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
     return Ranking(
@@ -269,22 +270,29 @@ def _fuse(lists: Mapping[str, Sequence[Candidate]], options: Options) -> list[Ca
 
 
 def _listen(
+    palace: Palace,
     run: Run,
     fused: Sequence[Candidate],
     question: Question,
     drawers: Mapping[str, Drawer],
     options: Options,
-) -> tuple[list[Candidate], dict[str, dict[str, float]]]:
-    """Add what a question asks for beside its words; return that as well, for later stages."""
-    spoken: dict[str, dict[str, float]] = {}
-    if not (question.names or question.times or question.phrases):
-        return list(fused), spoken
+) -> tuple[list[Candidate], Signals, Signals]:
+    """Add what a question asks for beside its words, and what is around the candidates.
+
+    Both are returned as well, for later stages.
+    """
+    heard: dict[str, Mapping[str, float]] = {}
+    around: dict[str, Mapping[str, float]] = {}
 
     def work() -> list[Candidate]:
-        spoken.update(signals(question, drawers))
-        return ranked(with_signals(fused, spoken, options.weights), "signals")
+        if question.names or question.times or question.phrases:
+            heard.update(signals(question, drawers))
+        with palace.ledger.read() as cx:
+            places = places_of(cx, [candidate.id for candidate in fused])
+        around.update(surroundings(fused, drawers, places))
+        return ranked(with_signals(fused, {**heard, **around}, options.weights), "signals")
 
-    return run.stage("signals", work, fused), spoken
+    return run.stage("signals", work, fused), heard, around
 
 
 def _weigh(

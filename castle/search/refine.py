@@ -12,8 +12,8 @@ from castle.errors import CastleError, UnreadableError
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate
 from castle.search.candidates import ranked as stamped
-from castle.search.fusion import favoured
-from castle.search.options import MODES, Options
+from castle.search.fusion import among_kin, favoured
+from castle.search.options import MODES, MOST_READ, Options
 from castle.search.question import Question
 from castle.search.run import Run, StageUnavailable, model_time
 from castle.store.reading import served
@@ -67,6 +67,7 @@ class Refiner:
         engines: Engines,
         run: Run,
         spoken: Mapping[str, Mapping[str, float]],
+        around: Mapping[str, Mapping[str, float]],
         salt: bytes = b"",
     ) -> None:
         self.confident = True
@@ -78,11 +79,14 @@ class Refiner:
         self._run = run
         self._now = question.now
         self._spoken = spoken
+        self._around = around
         self._salt = salt
         self._first = True
 
     def refine(self, fused: Sequence[Candidate], size: int, needed: int, *, judged: bool) -> list[Candidate]:
         """Put the best candidates through the stages, a block at a time until ``needed`` have been.
+
+        A block has ``size`` candidates, more where they are short.
 
         What is left follows in the order it came in. The judge reads the first block only, and only when
         ``judged``.
@@ -90,11 +94,23 @@ class Refiner:
         done: list[Candidate] = []
         rest = list(fused)
         while not done or (rest and len(done) < needed):
-            block, rest = rest[:size], rest[size:]
+            count = self._reach(rest, size)
+            block, rest = rest[:count], rest[count:]
             done += _below(self._block(block, first=not done, judged=judged), done)
             if not fused:
                 break
         return [*done, *_below(rest, done)]
+
+    def _reach(self, rest: Sequence[Candidate], size: int) -> int:
+        """Return how many of the candidates are read together."""
+        left = size * self._options.rerank_characters
+        count = 0
+        for candidate in rest[: max(size, MOST_READ)]:
+            left -= len(self._drawers[candidate.id].text)
+            if count >= size and left < 0:
+                break
+            count += 1
+        return count
 
     def _block(self, block: list[Candidate], *, first: bool, judged: bool) -> list[Candidate]:
         self._first = first
@@ -139,9 +155,11 @@ class Refiner:
             raise StageUnavailable(str(error)) from error
         if self._first:
             self.confident = confident(ranked, encoder) or self._timely(given)
-        if not self._spoken:
-            return ranked
-        return stamped(favoured(ranked, self._spoken, self._options.weights), "evidence")
+        kin = {c.id: self._drawers[c.id].source for c in ranked}
+        ranked = among_kin(ranked, self._around, self._options.weights, kin)
+        if self._spoken:
+            ranked = favoured(ranked, self._spoken, self._options.weights)
+        return stamped(ranked, "evidence")
 
     def _timely(self, given: Sequence[Candidate]) -> bool:
         """Whether a question asks for a time and for little else, and something is from that time."""

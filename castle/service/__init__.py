@@ -5,16 +5,37 @@ from __future__ import annotations
 from castle.service.backups import Copying
 from castle.service.capture import Capturing
 from castle.service.doctor import Doctoring
+from castle.service.environment import Checking
+from castle.service.evaluating import Evaluating
 from castle.service.keeping import Keeping
 from castle.service.knowing import Knowing
 from castle.service.notes import Notes
+from castle.service.picturing import Picturing
 from castle.service.purging import Purging
 from castle.service.reindexing import Reindexing
+from castle.service.remembering import Remembering
+from castle.service.reviewing import Reviewing
 from castle.service.serving import Serving
 from castle.service.wakeup import Waking
 
 
-class Castle(Capturing, Notes, Serving, Waking, Keeping, Knowing, Doctoring, Copying, Reindexing, Purging):
+class Castle(
+    Capturing,
+    Notes,
+    Serving,
+    Waking,
+    Keeping,
+    Knowing,
+    Doctoring,
+    Copying,
+    Reindexing,
+    Purging,
+    Evaluating,
+    Remembering,
+    Picturing,
+    Checking,
+    Reviewing,
+):
     """A palace and everything that can be done with it.
 
     ``palace`` is its directory; left out, the settings decide (the environment variable CASTLE_PALACE_PATH,

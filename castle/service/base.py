@@ -88,6 +88,8 @@ class Base:
                 self.root,
                 create=create,
                 embedder=wanted,
+                dim=self.settings.embedder_dim,
+                identity=self.settings.embedder_identity,
                 device=self.settings.embedding_device,
                 endpoint=self._endpoint,
                 clock=self._clock,
@@ -99,7 +101,8 @@ class Base:
         """The server of embedders that the settings name."""
         from castle.models.remote import Endpoint
 
-        return Endpoint(self.settings.embedder_endpoint, self.settings.embedder_api_key)
+        settings = self.settings
+        return Endpoint(settings.embedder_endpoint, settings.embedder_api_key, settings.llm_allowed_hosts)
 
     def _in_source(self, scope: Scope, source: str | None) -> Scope:
         """Limit a scope to the source that a path, a key or an id names."""

@@ -9,7 +9,8 @@ from castle.errors import UsageError
 from castle.service.base import Base
 
 if TYPE_CHECKING:
-    from castle.store.purge import Purged, PurgePlan
+    from castle.store.purge import Purged
+    from castle.store.purge_plan import PurgePlan
 
 MOST_REASON = 500
 
@@ -26,7 +27,7 @@ class Purging(Base):
         copies: bool = False,
     ) -> PurgePlan:
         """Say what ``purge`` would destroy and what it would leave; changes nothing. Raises NotFoundError."""
-        from castle.store.purge import plan
+        from castle.store.purge_plan import plan
 
         one_of(id, source, wing)
         return plan(self._palace(), id_=id, source=source, wing=legal(wing), copies=copies)

@@ -104,14 +104,20 @@ class Reindexing(Filing):
         )
 
     def _asks_for_another(self, target: Embedder) -> tuple[str, ...]:
-        """Return a note when the settings will ask for another embedder than the palace's new one."""
-        name = target.identity.name
-        if self._is_asked_for(name):
-            return ()
-        origin = self.settings.origin("embedder_model")
-        return (
-            f"embedder_model still asks for {self.settings.embedder_model} ({origin}), and searches go by "
-            f"words only while it does: castle config set embedder_model {shlex.quote(name)}",
+        """Return notes when the settings will ask for other vectors than the palace's new ones."""
+        made = target.identity
+        right = {
+            "embedder_model": made.name if not self._is_asked_for(made.name) else None,
+            "embedder_dim": made.dim if self.settings.embedder_dim not in (None, made.dim) else None,
+            "embedder_identity": made.identity
+            if self.settings.embedder_identity not in (None, made.identity)
+            else None,
+        }
+        return tuple(
+            f"{key} still asks for {getattr(self.settings, key)} ({self.settings.origin(key)}), and searches "
+            f"go by words only while it does: castle config set {key} {shlex.quote(str(value))}"
+            for key, value in right.items()
+            if value is not None
         )
 
     def _is_asked_for(self, name: str) -> bool:

@@ -1,9 +1,9 @@
 """Backup: the palace in one file, taken while others write.
 
-The file is a ZIP archive of the ledger, of the spool and of ``identity.txt``, with a manifest that says what
-they must come to. Indexes are not in it: they are built again from the ledger, whose cache of vectors spares
-them the model. The ledger is copied in steps from one snapshot, so that writers wait for nothing and the copy
-is one moment of the palace.
+The file is a ZIP archive of the ledger, of the spool, of reviews and of ``identity.txt``, with a manifest
+that says what they must come to. Indexes are not in it: they are built again from the ledger, whose cache of
+vectors spares them the model. The ledger is copied in steps from one snapshot, so that writers wait for
+nothing and the copy is one moment of the palace.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from castle.errors import PalaceError, RefusedError, UsageError
 from castle.store.drafts import draft_beside, reason, see_on_disk, telling
 from castle.store.ledger import FILE_NAME, Ledger
 from castle.store.purged import note_copy
+from castle.store.reviews import ARCHIVE as REVIEWS
+from castle.store.reviews import pack
 from castle.store.spool import FAILED, FILE, FOLDER, RESERVE, UNREADABLE
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 IDENTITY = "identity.txt"
 EVENTS = f"{FOLDER}/{FILE}"
-MEMBERS = (FILE_NAME, EVENTS, f"{FOLDER}/{UNREADABLE}", f"{FOLDER}/{FAILED}", IDENTITY)
+MEMBERS = (FILE_NAME, EVENTS, f"{FOLDER}/{UNREADABLE}", f"{FOLDER}/{FAILED}", REVIEWS, IDENTITY)
 """Every name that an archive may hold beside its manifest."""
 
 PIECE = 1 << 20
@@ -88,6 +90,8 @@ def backup(
     tell = progress or (lambda *_: None)
     with telling(_CANNOT, target), draft_beside(target) as draft:
         files = _spool(ledger.root, draft)
+        if pack(ledger.root, draft / REVIEWS):
+            files[REVIEWS] = draft / REVIEWS
         copy = draft / FILE_NAME
         counts = _copy(ledger, copy, target, tell)
         check_ledger(copy, counts)

@@ -164,6 +164,18 @@ class Ledger:
             finally:
                 _roll_back(cx)
 
+    def unwritable(self) -> str:
+        """Return why nothing can be written, "" when it can; a disk that was full is looked at again."""
+        if self._full and not is_full(self.root):
+            self.close()
+            self.read_only = self._full = False
+            self._engine = _engine(self.path, False)
+        if not self.read_only:
+            return ""
+        return f"the {'disk of the palace' if self._full else 'palace'} at {self.root} is " + (
+            "full" if self._full else "read-only"
+        )
+
     @contextmanager
     def write(self, patience: float | None = None) -> Iterator[Connection]:
         """Give the one writing connection; commits at the end, rolls back on any exception.
@@ -171,13 +183,7 @@ class Ledger:
         Raises PalaceBusyError when other processes kept the ledger for longer than ``patience`` seconds, the
         ledger's own unless another is given.
         """
-        if self._full and not is_full(self.root):
-            self.close()
-            self.read_only = self._full = False
-            self._engine = _engine(self.path, False)
-        if self.read_only:
-            what = "the disk of the palace" if self._full else "the palace"
-            why = f"{what} at {self.root} is {'full' if self._full else 'read-only'}"
+        if why := self.unwritable():
             raise PalaceError(f"{why}: nothing can be written to it")
         with self._guard(), self._engine.connect() as cx:
             self._begin_immediate(cx, self.patience if patience is None else patience)

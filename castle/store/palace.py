@@ -39,6 +39,7 @@ class Palace:
 
     ``embedder`` names the embedder the user asked for explicitly, None when the palace's own is to be used.
     It decides when the palace is made, and raises the mismatch when it differs from the one recorded then.
+    ``dim`` and ``identity`` are what its vectors must be where the user says so; others are a mismatch, too.
     """
 
     def __init__(
@@ -47,6 +48,8 @@ class Palace:
         *,
         create: bool = False,
         embedder: str | None = None,
+        dim: int | None = None,
+        identity: str | None = None,
         device: str = "auto",
         endpoint: Endpoint = NOWHERE,
         clock: Clock = system_clock,
@@ -57,6 +60,7 @@ class Palace:
             )
         self.root = root
         self._wanted = embedder
+        self._expected = (dim, identity)
         self._device = device
         self._endpoint = endpoint
         name = embedder or DEFAULT_EMBEDDER
@@ -138,8 +142,9 @@ class Palace:
         return self.space.loaded
 
     def want(self, embedder: str | None) -> None:
-        """Ask for another embedder than the one that was asked for until now."""
+        """Ask for another embedder than the one that was asked for until now, whatever its vectors are."""
         self._wanted = embedder
+        self._expected = (None, None)
 
     def check_embedder(self) -> None:
         """Raise EmbedderIdentityMismatchError unless the palace's embedder is the one to be used.
@@ -151,6 +156,7 @@ class Palace:
     def _check(self, stored: EmbedderIdentity) -> None:
         name = self._wanted or stored.name
         if is_remote(name) and name == stored.name:
+            self._must_be_expected(stored)
             return
         try:
             wanted = describe_embedder(name, self._endpoint)
@@ -158,8 +164,19 @@ class Palace:
             if is_remote(name):
                 raise self._mismatch(stored, name, None) from None
             raise
+        self._must_be_expected(wanted)
         if wanted.identity != stored.identity:
             raise self._mismatch(stored, name, wanted)
+
+    def _must_be_expected(self, found: EmbedderIdentity) -> None:
+        """Refuse an embedder whose vectors are others than the settings say."""
+        made = (found.dim, found.identity)
+        for key, value, own in zip(("embedder_dim", "embedder_identity"), self._expected, made, strict=True):
+            if value is not None and value != own:
+                raise EmbedderIdentityMismatchError(
+                    f"{key} asks for {value}, {found.name} makes {own}: go by the embedder with `castle "
+                    f"config unset {key}`, or name another with `castle config set embedder_model NAME`"
+                )
 
     def _in_force(self) -> Named:
         with self.ledger.read() as cx:
@@ -226,12 +243,15 @@ class Palace:
             lock.release()
 
     def _embedder_of_new(self, name: str) -> dict[str, str]:
-        return {IN_FORCE: to_json(Named(describe_embedder(name, self._endpoint)).stored())}
+        found = describe_embedder(name, self._endpoint)
+        self._must_be_expected(found)
+        return {IN_FORCE: to_json(Named(found).stored())}
 
     def _record_embedder(self, name: str) -> None:
         """Record the embedder where none is yet; an unknown name raises ModelError in any case."""
-        known = self.ledger.value(IN_FORCE) is not None
-        if known and is_remote(name):
+        if self.ledger.value(IN_FORCE) is not None:
+            if not is_remote(name):
+                describe_embedder(name, self._endpoint)
             return
         rows = self._embedder_of_new(name)
         with self.ledger.write() as cx:

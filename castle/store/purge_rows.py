@@ -17,11 +17,12 @@ from castle.store.entity_tables import mentions, registry
 from castle.store.filing import touch
 from castle.store.graph_tables import entities, entity_aliases, evidence, triples
 from castle.store.ledger import batches
+from castle.store.mind_purge import purge_mind
 from castle.store.novelty_tables import novelty
 from castle.store.proofs import Grown, appended, whole
 from castle.store.purge_files import Finder
 from castle.store.purge_guard import Quotes, marks_of
-from castle.store.purge_tables import purge_inputs, purged
+from castle.store.purge_tables import purge_inputs, purged, purges
 from castle.store.purged import STUB, keyed, nothing_of
 from castle.store.schema import drawers, revisions, sources, tombstones, vectors
 from castle.store.sealing import COLUMNS, shown
@@ -51,6 +52,7 @@ def erase(cx: Connection, rids: Sequence[int], purge: int, salt: bytes) -> None:
     contexts = _contexts(cx, quotes, set(rids))
     hashes = _hashes(cx, [*rids, *contexts])
     keys = _inputs(cx, [*rids, *contexts])
+    purge_mind(cx, rids, _made_at(cx, purge))
     for part in batches(rids):
         _stub(cx, part, purge, salt)
         _forget_derived(cx, part)
@@ -66,6 +68,10 @@ def erase(cx: Connection, rids: Sequence[int], purge: int, salt: bytes) -> None:
     forget_inputs(cx, purge)
     for source, numbers in proven.items():
         _prove_again(cx, source, numbers)
+
+
+def _made_at(cx: Connection, purge: int) -> int:
+    return int(cx.execute(select(purges.c.at).where(purges.c.id == purge)).scalar_one())
 
 
 def forget_inputs(cx: Connection, purge: int) -> None:

@@ -162,8 +162,23 @@ def note_copy(ledger: Ledger, path: Path) -> None:
     if ledger.read_only:
         return
     with suppress(CastleError), ledger.write(_HASTY_SECONDS) as cx:
-        known = [each for each in _copies(cx) if each != str(path)]
-        set_value(cx, COPIES_KEY, to_json([*known, str(path)][-_MOST_COPIES:]))
+        known = list_of_copies(get_value(cx, COPIES_KEY))
+        set_value(cx, COPIES_KEY, list_with_copies(known, [str(path)]))
+
+
+def list_of_copies(stored: str | None) -> list[str]:
+    """Read what the ledger knows of copies; nothing where it is damaged."""
+    try:
+        found = json.loads(stored or "[]")
+    except ValueError:
+        return []
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def list_with_copies(known: Sequence[str], more: Sequence[str]) -> str:
+    """Write down copies, the latest last, each once."""
+    kept = [*(each for each in known if each not in more), *dict.fromkeys(more)]
+    return to_json(kept[-_MOST_COPIES:])
 
 
 def copies_of(cx: Connection, root: Path) -> list[Path]:
@@ -173,17 +188,9 @@ def copies_of(cx: Connection, root: Path) -> list[Path]:
     """
     from castle.store.restoring import set_aside
 
-    known = [Path(name) for name in _copies(cx)]
+    known = [Path(name) for name in list_of_copies(get_value(cx, COPIES_KEY))]
     left = [draft for path in known for draft in drafts_of(path)]
     return [path for path in (*known, *left, *set_aside(root.resolve())) if path.exists()]
-
-
-def _copies(cx: Connection) -> list[str]:
-    try:
-        stored = json.loads(get_value(cx, COPIES_KEY) or "[]")
-    except ValueError:
-        return []
-    return [each for each in stored if isinstance(each, str)] if isinstance(stored, list) else []
 
 
 def nothing_of(salt: bytes, digest: bytes) -> dict[str, object]:

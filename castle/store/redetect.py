@@ -19,6 +19,7 @@ from castle.records import SealedSpan
 from castle.store.closet_tables import aaak, closet_drawers, closet_lines
 from castle.store.filing import touch
 from castle.store.ledger import batches, get_value, set_value, to_json
+from castle.store.reviews import forget_reviews
 from castle.store.schema import drawers, meta, sources, vectors
 from castle.store.sealing import COLUMNS, sealed_of, sealed_spans, shown
 from castle.store.session_tables import sessions
@@ -133,6 +134,8 @@ def _all(palace: Palace, total: int, deadline: float | None, progress: Progress 
         if step.last is None:
             break
         after = step.last
+        # Before it is written that they were read: who is killed in between begins with the same ones.
+        forget_reviews(palace, [reading.row.rid for reading in step.readings if reading.new])
         with palace.ledger.write(None if deadline is None else PATIENCE) as cx:
             changed += _write(cx, step)
         read += len(step.readings)

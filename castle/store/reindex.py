@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -87,6 +88,30 @@ class Reindexed:
     kept_until: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A reindex that was begun: ``done`` of ``drawers`` have their new vector.
+
+    ``pid`` and ``host`` are those of the process that is ``at_work`` on it since ``started_at``, or was last.
+    """
+
+    after: EmbedderIdentity
+    drawers: int
+    done: int
+    at_work: bool
+    pid: int
+    host: str
+    started_at: int
+
+    def told(self) -> str:
+        """Return a sentence for people: who is at it, or what goes on with it."""
+        what = f"new vectors of {self.after.name} ({self.after.dim}): {self.done:,} of {self.drawers:,} made"
+        if self.at_work:
+            return f"{what}, process {self.pid} on {self.host} is at it since {to_iso(self.started_at)[:19]}Z"
+        name = shlex.quote(self.after.name)
+        return f"{what}, then it was stopped; `castle reindex --embedder {name}` goes on"
+
+
 class _Gone(Exception):
     """Somebody has thrown away what was being built."""
 
@@ -98,16 +123,37 @@ def plan(palace: Palace, embedder: Embedder) -> ReindexPlan:
     """
     _taken(palace).release()
     with palace.ledger.read() as cx:
-        before, built = in_force(cx), building(cx)
-        total = count_changed(cx, 0)
-    done = 0
-    if built is not None and built.space.identity == embedder.identity:
-        with palace.ledger.read() as cx:
-            mark = Space(palace.root, built.space, lambda: embedder).vectors.watermark()
-            if mark is not None and fits(palace, mark):
-                done = total - count_changed(cx, mark.seq)
+        before, total = in_force(cx), count_changed(cx, 0)
+    begun = unfinished(palace)
+    done = begun.done if begun is not None and begun.after == embedder.identity else 0
     each = _seconds_each(palace, embedder) if total > done else 0.0
     return ReindexPlan(before.identity, embedder.identity, total, done, each * (total - done))
+
+
+def unfinished(palace: Palace) -> Unfinished | None:
+    """Return the reindex that is at work, or was stopped before its end; None when there is none."""
+    with palace.ledger.read() as cx:
+        built = building(cx)
+        if built is None:
+            return None
+        total = count_changed(cx, 0)
+    table = Space(palace.root, built.space, _no_embedder).vectors
+    try:
+        mark = table.watermark()
+        with palace.ledger.read() as cx:
+            left = count_changed(cx, mark.seq) if mark is not None and fits(palace, mark) else total
+    finally:
+        table.close()
+    lock = palace.lock(LOCK)
+    at_work = not lock.try_acquire() and lock.reason.startswith("held")
+    lock.release()
+    return Unfinished(
+        built.space.identity, total, total - left, at_work, built.pid, built.host, built.started_at
+    )
+
+
+def _no_embedder() -> Embedder:
+    raise AssertionError("a table is looked at without its embedder")
 
 
 def reindex(palace: Palace, embedder: Embedder, progress: Progress | None = None) -> Reindexed:
@@ -305,8 +351,8 @@ class _Run:
 
 def _taken(palace: Palace) -> FileLock:
     """Take the lock of reindexing; raises PalaceError, and PalaceBusyError that says who has it."""
-    if palace.ledger.read_only:
-        raise PalaceError(f"the palace at {palace.root} is read-only: its vectors cannot be made anew")
+    if why := palace.ledger.unwritable():
+        raise PalaceError(f"{why}: its vectors cannot be made anew")
     lock = palace.lock(LOCK)
     if lock.try_acquire():
         return lock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from castle.errors import ModelError
 from castle.records import Finding
 from castle.store.catchup import Progress, catch_up_lexicon, catch_up_vectors
 from castle.store.palace import Palace
@@ -14,7 +15,8 @@ from castle.store.verify import every_row, verify
 def repair(palace: Palace, progress: VerifyProgress | None = None) -> list[Finding]:
     """Verify, rebuild each projection that failed, and return the findings of a second verification.
 
-    The last finding says what was mended. A purge that was begun is finished, and drawers that were read with
+    The last finding says what was mended, or that vectors could not be made for want of their embedder; the
+    rest is done all the same. A purge that was begun is finished, and drawers that were read with
     older rules for secrets are read again. Nothing else of the ledger is changed: what is wrong in it stays
     reported. Raises PalaceError, and leaves the projections as they are, when a row is so damaged that they
     cannot be built from it.
@@ -38,8 +40,14 @@ def repair(palace: Palace, progress: VerifyProgress | None = None) -> list[Findi
         with palace.exclusively("vectors"):
             palace.vectors.reset()
     catch_up_lexicon(palace, progress=phase("words"))
-    catch_up_vectors(palace, progress=phase("vectors"))
+    without = ""
+    try:
+        catch_up_vectors(palace, progress=phase("vectors"))
+    except ModelError as error:
+        without = str(error)
     after = verify(palace, progress)
+    if without:
+        return [*after, Finding("repair", "failed", f"vectors could not be made: {without}")]
     return [*after, Finding("repair", "ok", _mended(before, read, finished))]
 
 

@@ -36,6 +36,9 @@ from castle.store.drafts import LOCK, WORK, draft_beside, drafts_of, see_on_disk
 from castle.store.ledger import FILE_NAME, PATIENCE_SECONDS
 from castle.store.locks import FileLock
 from castle.store.novelty_tables import META_KEY
+from castle.store.purged import COPIES_KEY, list_of_copies, list_with_copies
+from castle.store.reviews import ARCHIVE as REVIEWS
+from castle.store.reviews import unpack
 from castle.store.schema import SCHEMA_VERSION
 from castle.store.spool import FOLDER
 
@@ -98,6 +101,7 @@ def restore_backup(
             if IDENTITY in archive.entries:
                 (draft / IDENTITY).replace(kept)
             purged = _purged(root / FILE_NAME) - _purged(draft / FILE_NAME)
+            _note_copies(draft / FILE_NAME, [*_copies(root / FILE_NAME), str(source.absolute())])
             _take_events(draft, root)
             aside = _put_in_place(draft, root)
             events = _events_too(root, aside)
@@ -209,6 +213,8 @@ def _unpack(archive: Archive, draft: Path, tell: Progress) -> None:
         check_ledger(draft / FILE_NAME, archive.counts)
     except PalaceError as error:
         raise PalaceError(f"{archive.path} is damaged: {error}; nothing was changed") from error
+    if REVIEWS in archive.entries:
+        unpack(draft / REVIEWS, draft)
     with closing(sqlite3.connect(draft / FILE_NAME, isolation_level=None)) as cx:
         begin_epoch(cx)
     see_tree_on_disk(draft)
@@ -234,6 +240,26 @@ def _purged(path: Path) -> int:
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as cx:
         return int(cx.execute("SELECT count(*) FROM purged").fetchone()[0])
     return 0
+
+
+def _copies(path: Path) -> list[str]:
+    """Return the backups and exports that a ledger knows of; none where that cannot be read."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as cx:
+        return list_of_copies(_value(cx, COPIES_KEY))
+    return []
+
+
+def _note_copies(path: Path, more: list[str]) -> None:
+    """Let a ledger know of further copies, so that a purge can name them."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as cx:
+        known = list_of_copies(_value(cx, COPIES_KEY))
+        value = list_with_copies(known, more)
+        cx.execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (COPIES_KEY, value))
+
+
+def _value(cx: sqlite3.Connection, key: str) -> str | None:
+    row = cx.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _put_in_place(draft: Path, root: Path) -> Path | None:

@@ -17,6 +17,7 @@ from castle.store.reading import PlaceCount, counts
 from castle.store.receipts import Receipt, failed_save
 from castle.store.redetect import left
 from castle.store.schema import sources
+from castle.store.spaces import building
 from castle.store.spool import in_the_way, waiting
 
 
@@ -38,7 +39,8 @@ class Status:
     with older rules for secrets: what is shown of them is masked each time, their indexes are not yet.
     ``unfinished_purges`` were begun and are to be finished by a repair. ``failed_save`` is the latest save of
     a session that failed and that no later one made up for; its ``id`` is 0 when there is no receipt of it.
-    ``spool_trouble`` is what keeps hooks from noting anything.
+    ``spool_trouble`` is what keeps hooks from noting anything. ``reindex`` says how far new vectors have come
+    that are being made, or were begun; "" when there are none.
     """
 
     palace: str
@@ -56,6 +58,7 @@ class Status:
     unfinished_purges: int = 0
     failed_save: Receipt | None = None
     spool_trouble: str = ""
+    reindex: str = ""
 
 
 def status(palace: Palace) -> Status:
@@ -86,7 +89,21 @@ def status(palace: Palace) -> Status:
         unfinished_purges=purges,
         failed_save=failure,
         spool_trouble=in_the_way(palace.root),
+        reindex=_reindex(palace),
     )
+
+
+def _reindex(palace: Palace) -> str:
+    with palace.ledger.read() as cx:
+        if building(cx) is None:
+            return ""
+    from castle.store.reindex import unfinished as begun
+
+    try:
+        found = begun(palace)
+        return found.told() if found is not None else ""
+    except CastleError as error:
+        return str(error)
 
 
 def _bytes(palace: Palace, name: str) -> int:

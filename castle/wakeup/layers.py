@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from castle.config import Settings
+from castle.mind.waking import section
 from castle.novelty import refresh
 from castle.records import Drawer
+from castle.store.mind_rows import has_mind
 from castle.store.palace import Palace
 from castle.store.reading import drawers_by_id, served
 from castle.text.served import mask_secrets
@@ -50,12 +52,16 @@ class WakeUp:
 
 @dataclass(frozen=True, slots=True)
 class Essentials:
-    """What L1 may show: the first ``pins`` of ``items`` are pinned, the others follow as they were chosen."""
+    """What L1 may show: the first ``pins`` of ``items`` are pinned, the others follow as they were chosen.
+
+    ``mind`` are the lines of what an agent prefers, works on and must not believe any more.
+    """
 
     items: Sequence[Candidate]
     pins: int
     drawers: Mapping[str, Drawer]
     degraded: tuple[str, ...]
+    mind: str = ""
 
 
 def wake_up(
@@ -69,7 +75,8 @@ def wake_up(
     if scoring and not palace.unready and _lacking(_candidates(palace, wing)):
         refresh(palace, scoring)
     identity = read_identity(settings.home, palace.salt)
-    return composed(identity, _essentials(palace, wing, settings.recency_tau_days), wing, budget, palace.salt)
+    essentials = _essentials(palace, wing, settings.recency_tau_days, budget)
+    return composed(identity, essentials, wing, budget, palace.salt)
 
 
 def composed(
@@ -97,7 +104,7 @@ def _lacking(found: Sequence[Candidate]) -> int:
     return sum(one.novelty is None for one in found)
 
 
-def _essentials(palace: Palace, wing: str | None, tau_days: float) -> Essentials:
+def _essentials(palace: Palace, wing: str | None, tau_days: float, budget: int) -> Essentials:
     now = palace.ledger.clock()
     with palace.ledger.read() as cx:
         found = candidates(cx, wing)
@@ -112,7 +119,8 @@ def _essentials(palace: Palace, wing: str | None, tau_days: float) -> Essentials
         items = [*pins]
         telling = [r for r in rest if tells(r.candidate, texts[r.candidate.id])]
         items += islice(chosen(telling, nearness, pins), max(0, MOST_SHOWN - len(pins)))
-        return Essentials(items, len(pins), read, _reasons(found))
+        mind = section(cx, wing, budget, palace.salt, now, count) if has_mind(cx) else ""
+        return Essentials(items, len(pins), read, _reasons(found), mind)
 
 
 def _reasons(found: Sequence[Candidate]) -> tuple[str, ...]:
@@ -144,7 +152,8 @@ class _Writer:
 
     def text(self, shown: int) -> str:
         """Return the text with the first ``shown`` of the essentials."""
-        return "\n\n".join(part for part in (self._identity, self._l1(shown), self._end(shown)) if part)
+        parts = (self._identity, self._essentials.mind, self._l1(shown), self._end(shown))
+        return "\n\n".join(part for part in parts if part)
 
     def _l1(self, shown: int) -> str:
         wing = self._wing

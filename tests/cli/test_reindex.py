@@ -156,6 +156,9 @@ def test_interrupted_it_goes_on(run: Run, place: Path, monkeypatch: pytest.Monke
     assert stopped.code == 130
     assert "run the same command again to go on" in stopped.err
     assert embedder_of(place) == "fake"
+    begun = "new vectors of second (48): 2 of 4 made, then it was stopped; `castle reindex --embedder second`"
+    for command in ("status", "doctor", "repair-status"):
+        assert begun in run(command).out
     gone_on = run("reindex", "--embedder", "second", "--yes")
     assert gone_on.code == 0
     assert "; 2 are done" in gone_on.err

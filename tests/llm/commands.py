@@ -1,4 +1,4 @@
-"""A ``claude`` on PATH that does what a test writes, and notes what it was given."""
+"""A ``claude`` or ``codex`` on PATH that does what a test writes, and notes what it was given."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ with open({noted!r}, "w", encoding="utf-8") as file:
 
 
 class FakeClaude:
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, name: str = "claude") -> None:
         self._directory = directory
+        self._name = name
         directory.mkdir()
         monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
 
     def does(self, code: str, interpreter: str = sys.executable) -> None:
         noting = _NOTING.format(noted=str(self._directory / "noted.json"))
-        script = self._directory / "claude"
+        script = self._directory / self._name
         python = interpreter == sys.executable
         script.write_text(f"#!{interpreter}\n{noting if python else ''}{code}\n", encoding="utf-8")
         script.chmod(0o755)

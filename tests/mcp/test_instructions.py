@@ -11,7 +11,7 @@ from castle.mcp.server import build
 from castle.mcp.tools.base import TIERS, Tier
 from castle.text.aaak_words import EMOTIONS, FLAG_SIGNS
 
-TOOL = re.compile(r"castle_[a-z_]+")
+TOOL = re.compile(r"(?:castle|memory)_[a-z_]+")
 
 
 def told(tier: Tier) -> tuple[str, set[str]]:
@@ -33,9 +33,10 @@ def test_each_set_is_told_only_of_its_own_tools_and_briefly(tier: Tier) -> None:
     assert "no proof" in text
     assert "<castle-recall>" in text
     assert {"castle_search", "castle_kg_query", "castle_get_drawer"} <= set(TOOL.findall(text))
-    assert ("castle_diary_write" in text) == (tier != "core")
-    assert ("castle_kg_invalidate" in text) == (tier != "core")
+    assert ("castle_diary_write" in text) == (tier in ("standard", "all"))
+    assert ("castle_kg_invalidate" in text) == (tier in ("standard", "all"))
     assert ("castle_get_aaak_spec" in text) == (tier == "all")
+    assert ("memory_recall" in text) == (tier in ("memory", "all"))
 
 
 def test_with_every_tool_every_rule_is_told() -> None:

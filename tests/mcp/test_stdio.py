@@ -14,7 +14,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from castle.mcp import TIERS
-from castle.mcp.server import build
+from castle.mcp.server import build, described
 from castle.mcp.tools import Tools, base
 from tests.mcp.conftest import Wire
 
@@ -222,13 +222,13 @@ def test_two_servers_answer_from_one_palace(wire: Start, root: Path) -> None:
             assert answer["result"]["structuredContent"]["total"] > 0
 
 
-@pytest.mark.parametrize("tier", ["core", "standard", "all"])
+@pytest.mark.parametrize("tier", ["core", "memory", "all"])
 def test_a_set_of_tools_can_be_chosen(
-    wire: Start, tmp_path: Path, tier: Literal["core", "standard", "all"]
+    wire: Start, tmp_path: Path, tier: Literal["core", "memory", "all"]
 ) -> None:
     server = wire("--palace", str(tmp_path), "--tools", tier)
     server.initialize()
-    assert listed(server) == [f"castle_{method.__name__}" for method, _ in Tools().all(tier)]
+    assert listed(server) == [tool.name for tool in described(Tools(), tier)]
 
 
 def test_sets_grow() -> None:

@@ -1,289 +1,263 @@
+"""Conditions of what is believed: attached with a baseline, verified, and what they expire."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from sqlalchemy import insert, select, update
 
-from castle.errors import UsageError
-from castle.mind.condition_values import compare, look_up, read_version
-from castle.mind.conditions import (
-    MAX_CHECKS,
-    MAX_GROUPS_DEEP,
-    OPERATORS,
-    Environment,
-    FileState,
-    baseline_of,
-    evaluate,
-    files_of,
-    read_condition,
-    to_json_value,
-)
+from castle.errors import NotFoundError, UsageError
+from castle.mind.conditions import attach, check_expression, condition_of, verify
+from castle.mind.environment import check_environment
+from castle.store.graph import Graph
+from castle.store.mind_conditions import KEPT_SNAPSHOTS, get_condition
+from castle.store.mind_facts import add_fact, get_fact, link_triple
+from castle.store.mind_procedures import add_procedure, get_procedure
+from castle.store.mind_rows import history
+from castle.store.mind_tables import mem_conditions, mem_env_snapshots
+from castle.store.palace import Palace
+from castle.store.schema import project_aliases, projects, sources
 
-VALUES: dict[str, Any] = {
-    "node_version": "v18.19.0",
-    "python_version": "3.11.4",
-    "replicas": 3,
-    "debug": True,
-    "os": "Linux",
-    "services": ["redis", "postgres"],
-    "package.json": {"react": "^18.2.0", "@scope/x": "1.0.0", "engines.node": ">=18"},
-    "packages": {"react": "18.2.0", "foo-bar": "1.10", "next": "15.0.0-canary.3"},
-    "nested": {"a": {"b": 1}},
-}
-NOW = Environment(VALUES, {"src/app.py": FileState("ab" * 32, 1, 2), "gone.py": FileState()})
+OLD_NODE = {"field": "node_version", "operator": "<", "value": "20"}
 
 
-def result(expression: object, environment: Environment = NOW, before: Environment | None = None) -> str:
-    condition = read_condition(expression)
-    return evaluate(condition, environment, baseline_of(condition, before) if before else None).result
+def believe(palace: Palace, expression: object, statement: str = "It is so.", wing: str | None = "w") -> str:
+    with palace.ledger.write() as cx:
+        now = palace.ledger.clock()
+        fact = add_fact(cx, statement, confidence=0.9, origin="user", actor="t", now=now, wing=wing)
+        if expression is not None:
+            attach(palace, cx, "fact", fact.id, expression, wing, now)
+    return fact.id
 
 
-def check(field: str, operator: str, value: object = None, **more: object) -> dict[str, object]:
-    return {"field": field, "operator": operator, **({} if value is None else {"value": value}), **more}
+def check(palace: Palace, environment: dict[str, Any], wing: str | None = "w", **more: Any) -> dict[str, Any]:
+    return check_environment(palace, environment, wing=wing, actor="t", **more)
 
 
-@pytest.mark.parametrize(
-    ("field", "operator", "value", "expected"),
-    [
-        ("node_version", "<", "20", "met"),
-        ("node_version", "<=", "18.19", "met"),
-        ("node_version", ">", "9", "met"),
-        ("node_version", ">=", "18.19.1", "not_met"),
-        ("packages.react", "<", "19.0.0-rc1", "met"),
-        ("packages.foo_bar", ">", "1.9", "met"),
-        ("packages.next", "<", "15.0.0", "met"),
-        ("packages.next", ">", "15.0.0-canary.2", "met"),
-        ("replicas", ">=", 3, "met"),
-        ("replicas", "<", "2.5", "not_met"),
-        ("os", "<", "Windows", "met"),
-        ("react_version", "==", "18.2", "met"),
-        ("python_version", "==", "3.11.4", "met"),
-        ("python_version", "!=", "3.11.4", "not_met"),
-        ("debug", "==", True, "met"),
-        ("debug", "==", "true", "met"),
-        ("services", "contains", "redis", "met"),
-        ("services", "contains", "red", "not_met"),
-        ("os", "contains", "inu", "met"),
-        ("package.json", "not_contains", "vue", "met"),
-        ("node_version", "matches", "v18.*", "met"),
-        ("os", "matches", "l*", "not_met"),
-        ("package.json", "not_found", "vue", "met"),
-        ("package.json", "not_found", "react", "not_met"),
-        ("services", "not_found", "mysql", "met"),
-        ("os", "not_found", "Linux", "not_met"),
-        ("nested.a.b", "==", 1, "met"),
-        ("package.json.engines.node", "==", ">=18", "met"),
-        ("package.json.@scope/x", "==", "1.0.0", "met"),
-    ],
-)
-def test_operators_that_look_at_one_environment(
-    field: str, operator: str, value: object, expected: str
-) -> None:
-    assert result(check(field, operator, value)) == expected
+def expired(palace: Palace, id_: str) -> bool:
+    with palace.ledger.read() as cx:
+        return get_fact(cx, id_).expired
 
 
-@pytest.mark.parametrize(
-    ("expression", "why"),
-    [
-        (check("rust_version", ">", "1"), "says nothing about rust_version"),
-        (check("nothing", "not_found", "x"), "says nothing about nothing"),
-        (check("packages.vue", ">", "3"), "has no packages.vue"),
-        (check("package.json.react", ">", "18"), "a range of versions"),
-        (check("os", ">", "1.2"), "not both versions"),
-        (check("debug", ">", 1), "no order"),
-        (check("services", "<", "1"), "no order"),
-        (check("node_version", "value_changed"), "nothing is remembered"),
-        (check("other.py", "file_modified"), "was not looked at"),
-    ],
-)
-def test_what_is_not_known_is_unknown_and_says_why(expression: object, why: str) -> None:
-    verdict = evaluate(read_condition(expression), NOW)
-    assert verdict.result == "unknown"
-    assert why in verdict.reason
+def test_a_wrong_expression_is_refused_before_anything_is_written(palace: Palace) -> None:
+    with pytest.raises(UsageError, match="did you mean value_changed"):
+        believe(palace, {"field": "a", "operator": "value_change"})
+    with palace.ledger.read() as cx:
+        assert cx.execute(select(mem_conditions)).all() == []
+    assert check_expression({"field": "a", "value": 1}) == {"field": "a", "operator": "==", "value": 1}
 
 
-def test_a_number_that_json_has_shortened_is_not_guessed_at() -> None:
-    # 1.10 reads as 1.1 in JSON: as a number 1.9 is more, as a version less.
-    assert isinstance(compare(1.9, "1.10"), str)
-    assert compare(1.5, "1.2") == 1
-    assert compare(18, "18.0.1") == -1
+def test_a_condition_is_found_again_as_it_was_given(palace: Palace) -> None:
+    id_ = believe(palace, OLD_NODE)
+    with palace.ledger.read() as cx:
+        assert condition_of(cx, "fact", id_) == OLD_NODE
+        assert condition_of(cx, "fact", "fct_0000000000000000") is None
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "more", "expected"),
-    [
-        ("18.2.0", "18.2.0", {}, "not_met"),
-        ("18.2.0", "18.3.0", {}, "met"),
-        ("18.2", "18.2.0", {}, "not_met"),
-        ("^18.2.0", "^19.0.0", {}, "met"),
-        ("18.2.0", "18.9.0", {"level": "major"}, "not_met"),
-        ("18.2.0", "19.0.0-rc1", {"level": "major"}, "met"),
-        ("18.2.0", "18.3.0", {"level": "minor"}, "met"),
-        ("18.2.0", "18.2.9", {"level": "minor"}, "not_met"),
-        ("18.2.0", "18.2.9", {"level": "patch"}, "met"),
-        ("latest", "next", {}, "unknown"),
-        ("latest", "latest", {}, "not_met"),
-        ("1.0.0-canary.1", "1.0.0-canary.2", {}, "met"),
-    ],
-)
-def test_version_changed(before: str, now: str, more: dict[str, object], expected: str) -> None:
-    expression = check("package.json", "version_changed", "react", **more)
-    then = Environment({"package.json": {"react": before}})
-    assert result(expression, Environment({"package.json": {"react": now}}), then) == expected
+def test_what_is_met_expires_the_fact_and_ends_its_triples_at_once(palace: Palace) -> None:
+    graph = Graph(palace.ledger, actor="t")
+    added = graph.add("site", "runs_on", "node 18")
+    id_ = believe(palace, OLD_NODE)
+    with palace.ledger.write() as cx:
+        link_triple(cx, id_, added.fact.id)
+    answer = check(palace, {"node_version": "v18.19.0"})
+    entry = answer["triggered_entries"][0]
+    assert (entry["entry_id"], entry["action"], entry["expired"]) == (id_, "expire", True)
+    assert "18.19.0" in entry["reason"]
+    assert expired(palace, id_)
+    assert graph.query("site").facts[0].state == "ended"
+    with palace.ledger.read() as cx:
+        assert any(change.what == "expired" for change in history(cx, "fact", id_))
+        stored = get_condition(cx, "fact", id_)
+    assert stored is not None
+    assert stored.last_result == "met"
 
 
-def test_value_changed_by_field_by_part_and_by_what_is_gone() -> None:
-    part = check("package.json", "value_changed", "react")
-    changed = Environment({"package.json": {"react": "^19", "vue": "3"}})
-    without = Environment({"package.json": {"vue": "3"}})
-    assert result(part, NOW, NOW) == "not_met"
-    assert result(part, changed, NOW) == "met"
-    assert result(part, without, NOW) == "met"
-    assert result(part, NOW, without) == "met"
-    assert result(part, Environment({}), NOW) == "unknown"
-    assert result(check("package.json", "value_changed"), changed, NOW) == "met"
-    assert result(check("package.json", "value_changed"), NOW, NOW) == "not_met"
+def test_nothing_follows_from_what_is_not_known(palace: Palace) -> None:
+    id_ = believe(palace, OLD_NODE)
+    answer = check(palace, {"python_version": "3.12"})
+    assert answer["triggered_entries"] == []
+    assert answer["unknown_entries"][0]["result"] == "unknown"
+    assert not expired(palace, id_)
 
 
-def test_a_long_value_is_remembered_by_its_hash() -> None:
-    expression = read_condition(check("text", "value_changed"))
-    baseline = baseline_of(expression, Environment({"text": "x" * 9_000}))
-    assert len(str(baseline)) < 200
-    assert evaluate(expression, Environment({"text": "x" * 9_000}), baseline).result == "not_met"
-    assert evaluate(expression, Environment({"text": "y" * 9_000}), baseline).result == "met"
+def test_a_dry_run_changes_nothing(palace: Palace) -> None:
+    id_ = believe(palace, OLD_NODE)
+    answer = check(palace, {"node_version": "18"}, dry_run=True)
+    assert [entry["expired"] for entry in answer["triggered_entries"]] == [False]
+    assert not expired(palace, id_)
+    with palace.ledger.read() as cx:
+        assert cx.execute(select(mem_env_snapshots)).all() == []
+        stored = get_condition(cx, "fact", id_)
+        assert stored is not None
+        assert stored.last_result == ""
 
 
-def test_file_modified_is_about_the_hash_not_the_time() -> None:
-    expression = check("src/app.py", "file_modified")
-    touched = Environment({}, {"src/app.py": FileState("ab" * 32, 99, 2)})
-    edited = Environment({}, {"src/app.py": FileState("cd" * 32, 1, 2)})
-    removed = Environment({}, {"src/app.py": FileState()})
-    unreadable = Environment({}, {"src/app.py": FileState(problem="it leads out of the project")})
-    assert result(expression, touched, NOW) == "not_met"
-    assert result(expression, edited, NOW) == "met"
-    assert result(expression, removed, NOW) == "met"
-    assert result(expression, unreadable, NOW) == "unknown"
-    assert result(check("gone.py", "file_modified"), NOW, NOW) == "not_met"
-    assert files_of(read_condition({"not": expression})) == {"src/app.py"}
+def test_an_expired_fact_is_not_expired_again(palace: Palace) -> None:
+    id_ = believe(palace, OLD_NODE)
+    check(palace, {"node_version": "18"})
+    with palace.ledger.read() as cx:
+        first = get_fact(cx, id_)
+    assert check(palace, {"node_version": "16"})["entries_checked"] == 0
+    with palace.ledger.read() as cx:
+        assert get_fact(cx, id_).invalidated_at == first.invalidated_at
 
 
-def test_a_baseline_keeps_what_it_remembers_and_takes_in_what_was_not_known() -> None:
-    both = read_condition({"any": [check("a", "value_changed"), check("b", "value_changed")]})
-    first = baseline_of(both, Environment({"a": 1}))
-    second = baseline_of(both, Environment({"a": 2, "b": 3}), first)
-    assert evaluate(both, Environment({"a": 2, "b": 3}), second).met
-    assert not evaluate(both, Environment({"a": 1, "b": 3}), second).met
+def test_a_baseline_is_that_of_the_latest_snapshot_of_the_wing(palace: Palace) -> None:
+    check(palace, {"package.json": {"react": "^18.2.0"}})
+    id_ = believe(palace, {"field": "package.json", "operator": "version_changed", "value": "react"})
+    assert check(palace, {"package.json": {"react": "^18.2.0"}, "x": 1})["triggered_entries"] == []
+    assert len(check(palace, {"package.json": {"react": "^19.0.0"}})["triggered_entries"]) == 1
+    assert expired(palace, id_)
 
 
-TRUE, FALSE, OPEN = check("os", "==", "Linux"), check("os", "!=", "Linux"), check("nowhere", "==", 1)
+def test_a_field_that_was_not_known_is_remembered_by_the_first_check(palace: Palace) -> None:
+    id_ = believe(palace, {"field": "node_version", "operator": "value_changed"})
+    assert check(palace, {"node_version": "20"})["unknown_entries"][0]["result"] == "unknown"
+    assert check(palace, {"node_version": "20", "y": 1})["triggered_entries"] == []
+    assert len(check(palace, {"node_version": "22"})["triggered_entries"]) == 1
+    assert expired(palace, id_)
+
+
+def test_wings_do_not_see_each_other(palace: Palace) -> None:
+    here, there, nowhere = (
+        believe(palace, OLD_NODE, f"It is so in {w}.", wing=w) for w in ("w", "other", None)
+    )
+    assert check(palace, {"node_version": "18"}, wing="other")["entries_checked"] == 1
+    assert [expired(palace, id_) for id_ in (here, there, nowhere)] == [False, True, False]
+    # The snapshot of one wing is no change in another.
+    check(palace, {"node_version": "20"}, wing="w")
+    assert check(palace, {"node_version": "18"}, wing="other")["triggered"] is False
+
+
+def test_changes_are_told_and_a_part_leaves_the_rest_as_it_was(palace: Palace) -> None:
+    first = check(palace, {"a": 1, "b": {"c": "2"}})
+    assert first["triggered"]
+    assert first["changes_detected"]["added_fields"] == ["a", "b"]
+    again = check(palace, {"a": 1, "b": {"c": "2"}})
+    assert (again["triggered"], again["note"]) == (False, "nothing has changed since the last snapshot")
+    part = check(palace, {"a": 2, "d": 1}, merge=True)["changes_detected"]
+    assert (part["changed_fields"], part["added_fields"], part["removed_fields"]) == (["a"], ["d"], [])
+    whole = check(palace, {"a": 2})["changes_detected"]
+    assert whole["removed_fields"] == ["b", "d"]
+
+
+def test_snapshots_are_kept_for_a_while(palace: Palace) -> None:
+    with palace.ledger.write() as cx:
+        for i in range(KEPT_SNAPSHOTS):
+            values = {"scope": "w", "snapshot_json": f'{{"values":{{"old":{i}}}}}', "sha256": str(i)}
+            cx.execute(insert(mem_env_snapshots).values(**values, captured_at=i))
+    check(palace, {"a": 1})
+    check(palace, {"a": 1}, wing="other")
+    with palace.ledger.read() as cx:
+        rows = cx.execute(select(mem_env_snapshots).where(mem_env_snapshots.c.scope == "w")).all()
+        assert len(rows) == KEPT_SNAPSHOTS
+        assert rows[0].sha256 == "1"
+        assert len(cx.execute(select(mem_env_snapshots)).all()) == KEPT_SNAPSHOTS + 1
 
 
 @pytest.mark.parametrize(
-    ("expression", "expected"),
+    ("environment", "why"),
     [
-        ({"all": [TRUE, TRUE]}, "met"),
-        ({"all": [TRUE, OPEN]}, "unknown"),
-        ({"all": [OPEN, FALSE]}, "not_met"),
-        ({"any": [FALSE, OPEN]}, "unknown"),
-        ({"any": [OPEN, TRUE]}, "met"),
-        ({"any": [FALSE, FALSE]}, "not_met"),
-        ({"not": TRUE}, "not_met"),
-        ({"not": OPEN}, "unknown"),
-        ({"not": {"any": [FALSE, {"all": [FALSE, OPEN]}]}}, "met"),
+        ({}, "not an object with fields"),
+        ({str(i): i for i in range(201)}, "200 at most"),
+        ({"a": "x" * 10_001}, "10,000 at most"),
+        ({"a": {"b": {"c": {"d": 1}}}}, "nested 3 deep at most"),
+        ({"a": {1, 2}}, "nothing that JSON has"),
     ],
 )
-def test_groups_have_three_values(expression: object, expected: str) -> None:
-    assert result(expression) == expected
+def test_an_environment_is_bounded(palace: Palace, environment: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        check(palace, environment)
 
 
-@pytest.mark.parametrize(
-    ("expression", "why"),
-    [
-        ([], "condition is not an object"),
-        ({}, "condition has no field"),
-        (check("a", "value_chagned"), "did you mean value_changed"),
-        (check("a", "=="), "needs a value"),
-        ({"field": "a", "value": {"b": 1}}, "needs a value"),
-        ({"field": "a", "value": 1, "note": "x"}, "has the key 'note'"),
-        (check("a", ">", True), "needs a number or a version"),
-        (check("a", "contains", 3), "needs a text"),
-        (check("a", "value_changed", 3), "is the name of a part of the field"),
-        (check("a.py", "file_modified", "x"), "takes no value"),
-        (check("../a.py", "file_modified"), "is not the path of a file inside the project"),
-        (check("/etc/passwd", "file_modified"), "is not the path of a file inside the project"),
-        (check("C:/a.py", "file_modified"), "is not the path of a file inside the project"),
-        (check("a", "==", 1, level="major"), "level is for version_changed"),
-        (check("a", "version_changed", level="epoch"), "one of major, minor, patch"),
-        (check("a", "==", "x" * 1001), "1000 characters at most"),
-        (check("a" * 201, "==", 1), "has no field"),
-        (check("a\nb", "==", 1), "has no field"),
-        ({"all": []}, "condition.all is not a list"),
-        ({"all": [{"any": [check("a", "??", 1)]}]}, "condition.all[0].any[0] has the operator"),
-        ({"all": [TRUE], "field": "x"}, "into a group"),
-        ({"all": [TRUE] * (MAX_CHECKS + 1)}, "checks at most"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line_when_it_is_saved(expression: object, why: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        read_condition(expression)
-    message = str(caught.value)
-    assert why in message
-    assert message.startswith("condition")
-    assert len(message.splitlines()) == 1
+def test_a_secret_in_an_environment_is_not_kept(palace: Palace) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    check(palace, {"token": f"GITHUB_TOKEN={key}"})
+    with palace.ledger.read() as cx:
+        assert key not in cx.execute(select(mem_env_snapshots.c.snapshot_json)).scalar_one()
 
 
-def test_groups_are_bounded_in_depth() -> None:
-    expression: object = TRUE
-    for _ in range(MAX_GROUPS_DEEP):
-        expression = {"not": expression}
-    read_condition(expression)
-    with pytest.raises(UsageError, match="deep at most"):
-        read_condition({"not": expression})
-    for _ in range(100_000):
-        expression = {"not": expression}
-    with pytest.raises(UsageError, match="deep at most"):
-        read_condition(expression)
+def test_one_entry_is_verified_as_documented(palace: Palace) -> None:
+    id_, plain = believe(palace, OLD_NODE), believe(palace, None, "Nothing would change that.")
+    holds = verify(palace, id_, {"node_version": "20"}, actor="t")
+    assert (holds["verified"], holds["condition_met"], holds["action"]) == (True, False, "none")
+    assert verify(palace, plain, {"node_version": "20"}, actor="t")["reason"] == "it has no condition"
+    stale = verify(palace, id_, {"node_version": "18"}, actor="t")
+    assert (stale["condition_met"], stale["action"], stale["entry_id"]) == (True, "expire", id_)
+    assert (stale["expired"], stale["condition"]) == (True, OLD_NODE)
+    with pytest.raises(NotFoundError):
+        verify(palace, "fct_0123456789abcdef", {"a": 1}, actor="t")
 
 
-def test_a_condition_is_written_as_it_was_read() -> None:
-    expression = {
-        "any": [
-            {"not": check("package.json", "version_changed", "react", level="major")},
-            {"all": [check("a", "<", 3), check("src/a.py", "file_modified")]},
-        ]
-    }
-    assert to_json_value(read_condition(expression)) == expression
-    assert to_json_value(read_condition({"field": "a", "value": 1})) == check("a", "==", 1)
+def test_without_an_environment_the_latest_snapshot_is_taken(palace: Palace) -> None:
+    id_ = believe(palace, OLD_NODE)
+    for entry in (id_, None):
+        with pytest.raises(UsageError, match="castle check-env DIR"):
+            verify(palace, entry, None, actor="t")
+    check(palace, {"node_version": "22"})
+    assert verify(palace, id_, None, actor="t")["result"] == "not_met"
 
 
-def test_an_absent_field_is_not_a_thing_that_is_gone() -> None:
-    assert not look_up(VALUES, "nowhere", "react").known
-    assert look_up(VALUES, "package.json", "vue").gone
-    assert not look_up(VALUES, "vue_version").known
+def test_all_entries_are_verified_and_expired_unless_it_is_a_dry_run(palace: Palace) -> None:
+    stale = believe(palace, OLD_NODE)
+    fresh = believe(palace, {"field": "node_version", "operator": "==", "value": "1"}, "Another.")
+    believe(palace, {"field": "nowhere", "operator": "==", "value": "1"}, "A third.", wing=None)
+    believe(palace, None, "Without.")
+    environment = {"node_version": "18"}
+    dry = verify(palace, None, environment, dry_run=True, actor="t")
+    assert not expired(palace, stale)
+    done = verify(palace, None, environment, actor="t")
+    for answer in (dry, done):
+        assert (answer["total_checked"], answer["still_valid"], answer["no_condition"]) == (3, 1, 1)
+        assert [entry["entry_id"] for entry in answer["triggered"]] == [stale]
+        assert len(answer["unknown"]) == 1
+    assert (expired(palace, stale), expired(palace, fresh)) == (True, False)
+    assert verify(palace, None, environment, wing="w", actor="t")["total_checked"] == 1
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
+def test_a_procedure_expires_as_a_fact_does(palace: Palace) -> None:
+    with palace.ledger.write() as cx:
+        now = palace.ledger.clock()
+        way = add_procedure(cx, "Use nvm 18.", origin="user", actor="t", now=now, wing="w")
+        attach(palace, cx, "procedure", way.id, OLD_NODE, "w", now)
+    check(palace, {"node_version": "18"})
+    with palace.ledger.read() as cx:
+        assert get_procedure(cx, way.id).invalidated_at is not None
 
 
-@given(st.sampled_from(OPERATORS), st.text(min_size=1, max_size=10), JSON, JSON, JSON)
-def test_evaluation_never_raises(operator: str, name: str, value: Any, then: Any, now: Any) -> None:
-    try:
-        condition = read_condition(check(name, operator, value))
-    except UsageError:
-        return
-    baseline = baseline_of(condition, Environment({name: then}))
-    verdict = evaluate(condition, Environment({name: now}), baseline)
-    assert verdict.result in ("met", "not_met", "unknown")
-    assert verdict.reason
-    assert baseline_of(condition, Environment({name: then})) == baseline or then != then
+def test_a_condition_that_cannot_be_read_any_more_is_unknown(palace: Palace) -> None:
+    id_ = believe(palace, OLD_NODE)
+    with palace.ledger.write() as cx:
+        cx.execute(update(mem_conditions).values(expression_json='{"field": "a", "operator": "~="}'))
+    assert "operator" in check(palace, {"a": 1})["unknown_entries"][0]["reason"]
+    assert not expired(palace, id_)
 
 
-@given(st.text(max_size=30))
-def test_reading_a_version_never_raises(text: str) -> None:
-    read_version(text)
+def test_a_file_is_compared_with_what_it_was_when_the_fact_was_stored(palace: Palace, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "app.py").write_text("one", encoding="utf-8")
+    with palace.ledger.write() as cx:
+        cx.execute(insert(projects).values(id="p", name="p", created_at=1))
+        cx.execute(insert(project_aliases).values(kind="path", value=str(project), project="p"))
+        values = {
+            "key": "k",
+            "kind": "file",
+            "project": "p",
+            "path": "a",
+            "title": "",
+            "wing": "w",
+            "room": "r",
+        }
+        cx.execute(insert(sources).values(**values, revision=1, signature=""))
+    id_ = believe(palace, {"field": "app.py", "operator": "file_modified"})
+    assert verify(palace, id_, None, actor="t")["result"] == "not_met"
+    assert check(palace, {"a": 1})["triggered_entries"] == []
+    (project / "app.py").write_text("two", encoding="utf-8")
+    assert check(palace, {"a": 1}, dry_run=True)["triggered_entries"][0]["entry_id"] == id_
+    (project / "app.py").unlink()
+    assert verify(palace, id_, None, actor="t")["reason"] == "the file app.py is gone"
+    assert expired(palace, id_)

@@ -330,8 +330,8 @@ def test_a_server_that_takes_too_long_is_given_up_and_left_alone(monkeypatch: py
 
 
 def test_an_ollama_that_is_not_there_or_has_not_the_model() -> None:
-    nowhere = Endpoint("http://127.0.0.1:9")
-    with pytest.raises(ModelError, match="Ollama at http://127.0.0.1:9 is not running .*ollama serve"):
+    nowhere = Endpoint("http://127.0.0.1:59997")
+    with pytest.raises(ModelError, match="Ollama at http://127.0.0.1:59997 is not running .*ollama serve"):
         load_embedder("ollama/m", endpoint=nowhere)
     with serving(ollama()) as fake, pytest.raises(ModelError, match="get it: ollama pull other$"):
         embedder(fake, "ollama/other")

@@ -392,7 +392,7 @@ def test_a_clock_that_goes_back_loses_and_hides_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_the_faults_of_the_benchmark(tmp_path: Path) -> None:
     """A few of each, minutes in all; with a line for each that lost, hid or broke something."""
     command = [sys.executable, "-m", "benchmarks.faults", "--quick", "--out", str(tmp_path / "faults")]

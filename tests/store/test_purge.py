@@ -509,6 +509,7 @@ def test_a_palace_that_was_moved_aside_is_purged_too(castle: Castle, tmp_path: P
     assert holding(former, SECRET)
     done = castle.purge(added.id, reason="private")
     assert holding(former, SECRET) == {}
+    assert f"1 purged in {former}, too" in done.notes
     assert not left.exists()
     assert {Path(path).name for path in done.backups} == {"before.castle", "after.castle"}
     with Castle(former) as opened:

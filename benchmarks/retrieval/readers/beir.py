@@ -1,7 +1,7 @@
 """Any folder in the layout of BEIR (Thakur et al., 2021): ``corpus.jsonl``, ``queries.jsonl``, ``qrels/``.
 
-Judgements above 0 count as gold, all alike. Of the files in ``qrels`` the one named ``test.tsv`` is taken, else
-the first by name.
+Judgements above 0 count as gold, all alike. Of the files in ``qrels`` the one named ``test.tsv`` is taken,
+else the first by name.
 """
 
 from __future__ import annotations

@@ -26,9 +26,7 @@ from benchmarks.retrieval.cases import (
 
 def read(path: Path) -> Collection:
     """Read the questions with their haystacks; the turns of a haystack keep the numbers of the data."""
-    files = (
-        [path / "questions.jsonl.xz", path / "sessions.jsonl.xz"] if path.is_dir() else [path]
-    )
+    files = [path / "questions.jsonl.xz", path / "sessions.jsonl.xz"] if path.is_dir() else [path]
     rows = _of_directory(*files) if path.is_dir() else json.loads(text_of(path))
     return Collection("longmemeval", tuple(_cases(rows)), files_sha256(files))
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from castle.mcp.tools.base import TIERS, Offer, Tier
+from castle.mcp.tools.base import SETS, Offer, Tier
 from castle.mcp.tools.capture import Capture
 from castle.mcp.tools.diary import Diary
 from castle.mcp.tools.drawers import Drawers
 from castle.mcp.tools.finding import Finding
 from castle.mcp.tools.graph import Graph
+from castle.mcp.tools.mind import Mind
 from castle.mcp.tools.novelty import Novelty
 from castle.mcp.tools.places import Places
+from castle.mcp.tools.sue import Reviews
 from castle.mcp.tools.tunnels import Ways
 from castle.mcp.tools.wakeup import Waking
 
-GROUPS = (Finding, Drawers, Waking, Places, Capture, Graph, Diary, Ways, Novelty)
+GROUPS = (Finding, Drawers, Waking, Places, Capture, Graph, Diary, Ways, Novelty, Mind, Reviews)
 """The groups of tools in the order in which they are listed."""
 
 
-class Tools(Finding, Drawers, Waking, Places, Capture, Graph, Diary, Ways, Novelty):
+class Tools(Finding, Drawers, Waking, Places, Capture, Graph, Diary, Ways, Novelty, Mind, Reviews):
     """Every tool of one palace."""
 
     def all(self, tier: Tier = "all") -> Sequence[tuple[Callable[..., Any], Offer]]:
         """Return the tools of a set in the order in which they are listed, each with its offer."""
-        sets = TIERS[: TIERS.index(tier) + 1]
+        sets = SETS[tier]
         found = (
             (getattr(self, name), method.offer)
             for group in GROUPS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult
 from pydantic import Field
 
+from castle import wire
 from castle.clock import to_iso
 from castle.errors import CastleError
 from castle.mcp.answers import DrawerItem
@@ -25,8 +26,15 @@ if TYPE_CHECKING:
     from castle.records import Hit
     from castle.service import Castle
 
-Tier = Literal["core", "standard", "all"]
-TIERS: tuple[Tier, ...] = ("core", "standard", "all")
+Tier = Literal["core", "standard", "memory", "all"]
+TIERS: tuple[Tier, ...] = ("core", "standard", "memory", "all")
+SETS: Mapping[Tier, tuple[Tier, ...]] = {
+    "core": ("core",),
+    "standard": ("core", "standard"),
+    "memory": ("core", "memory"),
+    "all": TIERS,
+}
+"""The tiers whose tools are offered with each set; ``memory`` is the core and the mind."""
 Kind = Literal["reads", "adds", "changes"]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -133,6 +141,20 @@ class Palace:
         """Return what is known of a prompt; ToolError when a call takes longer than ``patience`` seconds."""
         with self._asked(patience) as castle:
             return castle.recall_for_prompt(prompt, cwd=cwd, max_tokens=max_tokens)
+
+    def read(self, request: Mapping[str, object], taken: Callable[[], None]) -> object:
+        """Answer a command as its own process would; ToolError where this one might answer otherwise.
+
+        ``request`` is what ``castle.wire`` says, ``taken`` is called as soon as nothing is in its way.
+        """
+        verb, given, arguments = wire.asked(request)
+        with self._asked(wire.BUSY_SECONDS) as castle:
+            if castle.unready:
+                raise ToolError(castle.unready)
+            if wire.fingerprint(castle.settings) != request.get("fingerprint"):
+                raise ToolError("this server has another version, or other settings")
+            taken()
+            return wire.packed(getattr(castle, verb)(*given, **arguments))
 
     def _open(self) -> Castle:
         """Return the palace, opened again when another one has taken its place on disk."""

@@ -1,0 +1,1 @@
+"""Where the numbers that Castle ships come from."""

@@ -1,0 +1,426 @@
+"""The mind over one open palace: every verb, once. The service, the tools and the Python API call these.
+
+What needs a part that is not installed, or a language model that is not configured, says so in one line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castle.errors import NotFoundError, UsageError
+from castle.llm.budget import DAILY_CALLS, Budget, Metered
+from castle.mind.asking import Recalled, read
+from castle.mind.importing import WING, Imported, import_database
+from castle.mind.keeping import Cold, Keeper, Kept
+from castle.mind.objects import Memory, memory_of
+from castle.mind.parts import needed, part
+from castle.mind.procedural import EXPLORE_RATIO, TOP_K, Better, Trigger, better_variants, match, triggered
+from castle.mind.recalling import Recaller
+from castle.mind.report import status
+from castle.mind.saving import Saved, Saver, shown
+from castle.mind.seeding import Seeded, seed
+from castle.mind.thresholds import TRIGGER
+from castle.mind.working import complete, let_go, route
+from castle.search.options import Options
+from castle.search.refine import Engines
+from castle.store.mind_edges import add_edge, neighbours
+from castle.store.mind_index import embed_missing
+from castle.store.mind_procedures import record_outcome
+from castle.store.mind_rows import resolve
+from castle.store.mind_values import Edge
+from castle.store.mind_working import count_items, end_session, items
+
+if TYPE_CHECKING:
+    from castle.llm.base import Provider
+    from castle.mine.notes import Halls
+    from castle.store.palace import Palace
+
+DEFAULT_WING = "memory"
+REMEMBERED = ("drawer", "fact", "procedure", "working")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of the working items of a session: how many were kept, filed, and let go of."""
+
+    session_id: str
+    kept: int
+    completed: int
+    referenced: int
+    discarded: int
+    episodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A procedure that a situation calls to mind: ``similarity`` is None where words brought it."""
+
+    template: Memory
+    similarity: float | None
+    matched: tuple[str, ...] = ()
+    explore: bool = False
+
+
+class Mind:
+    """What one actor remembers in a palace.
+
+    ``wing`` is where things go that name none: CASTLE_PROJECT where it is set, otherwise ``memory``.
+    ``provider`` gives the language model, None where there is none that was asked for.
+    """
+
+    def __init__(
+        self,
+        palace: Palace,
+        *,
+        actor: str,
+        halls: Halls,
+        wing: str = "",
+        options: Options | None = None,
+        engines: Callable[[], Engines] | None = None,
+        provider: Callable[[], Provider | None] = lambda: None,
+        daily_calls: int = DAILY_CALLS,
+    ) -> None:
+        self.palace = palace
+        self.actor = actor
+        self.wing = wing or os.environ.get("CASTLE_PROJECT") or DEFAULT_WING
+        self._options = options or Options(mode="fast")
+        self._engines = engines
+        self._provider = provider
+        self._budget = Budget(palace.ledger, daily_calls)
+        self._saver = Saver(palace, halls=halls, actor=actor, wing=self.wing)
+        self._keeper = Keeper(palace, actor)
+
+    # Keeping in mind, and calling to mind
+
+    def save(
+        self, content: str, memory_type: str = "episodic", options: Mapping[str, Any] | None = None
+    ) -> Saved:
+        """Keep a text in mind: working, episodic, semantic or procedural; see ``castle.mind.saving``."""
+        return self._saver.save(content, memory_type, options or {})
+
+    def recall(self, query: str, options: Mapping[str, Any] | None = None, *, session: str = "") -> Recalled:
+        """Recall what all layers hold about a query; see ``castle.mind.asking`` for the options."""
+        engines = Engines() if self._engines is None else self._engines()
+        recaller = Recaller(
+            self.palace,
+            options=self._options,
+            engines=engines,
+            actor=self.actor,
+            preferring=self._preferring,
+        )
+        return recaller.recall(query, read(options or {}), session)
+
+    def get(self, id_: str) -> tuple[Memory, list[dict[str, Any]]]:
+        """Return a memory and every change of it."""
+        return self._keeper.get(id_)
+
+    def related(self, id_: str) -> list[Edge]:
+        """Return what a memory is joined to, the strongest first."""
+        with self.palace.ledger.read() as cx:
+            return neighbours(cx, *resolve(cx, id_), self.palace.ledger.clock())
+
+    def associate(
+        self,
+        source_id: str,
+        target_id: str,
+        weight: float = 1.0,
+        relation_type: str = "associated_with",
+    ) -> dict[str, Any]:
+        """Join two memories; ``weight`` in [-1, 1] is negative for what speaks against each other."""
+        now = self.palace.ledger.clock()
+        with self.palace.ledger.write() as cx:
+            ends = [resolve(cx, id_) for id_ in (source_id, target_id)]
+            for kind, id_ in ends:
+                if kind not in REMEMBERED:
+                    raise NotFoundError(f"{id_} is a {kind}: only what is in one of the layers is associated")
+            add_edge(cx, ends[0], ends[1], relation_type, weight, origin="user", now=now)
+        told: dict[str, Any] = {"source": ends[0][1], "target": ends[1][1], "weight": weight}
+        return {**told, "relation_type": relation_type}
+
+    # Forgetting, and calling back
+
+    def forget(self, id_: str, *, reason: str = "", expire: bool = False, force: bool = False) -> Kept:
+        """Put a memory into cold storage, or note that it holds no longer; nothing is deleted."""
+        return self._keeper.forget(id_, reason=self._shown(reason), expired=expire, force=force)
+
+    def restore(self, id_: str, *, reason: str = "") -> Kept:
+        """Call a memory back."""
+        return self._keeper.restore(id_, reason=self._shown(reason))
+
+    def pin(self, id_: str, pinned: bool = True, *, reason: str = "") -> Kept:
+        """Pin a memory, so that it is never forgotten by itself, or let go of it."""
+        return self._keeper.pin(id_, pinned, reason=self._shown(reason))
+
+    def cold(self, query: str = "", *, limit: int = 20, offset: int = 0) -> Cold:
+        """List or search cold storage."""
+        return self._keeper.cold(query, limit=limit, offset=offset)
+
+    # Working memory
+
+    def complete(self, ids: Sequence[str]) -> int:
+        """Note that the task of working items is done; returns of how many."""
+        with self.palace.ledger.write() as cx:
+            return complete(cx, [resolve(cx, id_)[1] for id_ in ids])
+
+    def session_end(self, session_id: str, *, completed: Sequence[str] = ()) -> Ended:
+        """End a session: what is attended and open stays in mind, what was done or used is filed.
+
+        ``completed`` names items whose task is done. A kill in between loses nothing: what was filed is
+        known, and the next call goes on.
+        """
+        session_id = self._shown(session_id).strip()
+        if completed:
+            self.complete(completed)
+        now = self.palace.ledger.clock()
+        with self.palace.ledger.read() as cx:
+            routing = route(items(cx, session_id), now)
+        filed = [*routing.completed, *routing.referenced]
+        episodes = self._saver.put_away(filed, "the session ended")
+        with self.palace.ledger.write() as cx:
+            reason = "the session ended: neither attended nor used"
+            let_go(cx, routing.discard, reason=reason, actor=self.actor, now=now)
+            end_session(cx, session_id, now)
+        return Ended(
+            session_id,
+            len(routing.keep),
+            len(routing.completed),
+            len(routing.referenced),
+            len(routing.discard),
+            tuple(episodes),
+        )
+
+    def working_count(self) -> int:
+        """Return how much is in mind at the moment."""
+        with self.palace.ledger.read() as cx:
+            return count_items(cx)
+
+    # Procedures
+
+    def match_procedures(
+        self,
+        context_text: str,
+        *,
+        threshold: float = TRIGGER,
+        top_k: int = TOP_K,
+        explore_ratio: float = EXPLORE_RATIO,
+        seed: int | None = None,
+        wing: str | None = None,
+    ) -> list[Matched]:
+        """Return the procedures that a situation calls to mind, best first or, a fifth of the time, another.
+
+        By words where there is no embedder yet. ``explore_ratio`` 0 never puts another one first.
+        """
+        if not context_text.strip():
+            raise UsageError("the situation is empty: say what is to be done")
+        if not 0 <= explore_ratio <= 1 or not -1 <= threshold <= 1 or top_k < 1:
+            raise UsageError("threshold is in [-1, 1], explore_ratio in [0, 1], top_k at least 1")
+        palace, now = self.palace, self.palace.ledger.clock()
+        vector = None
+        if not palace.unready:
+            vector = palace.space.embedder.embed_query(context_text)
+            if not palace.ledger.read_only:
+                embed_missing(palace)
+        with palace.ledger.read() as cx:
+            found = match(
+                palace,
+                cx,
+                context_text,
+                vector,
+                threshold=threshold,
+                top_k=top_k,
+                explore_ratio=explore_ratio,
+                seed=seed,
+                wing=wing,
+            )
+            matched = [self._matched(cx, one, now) for one in found]
+        if found and not palace.ledger.read_only:
+            with palace.ledger.write() as cx:
+                triggered(cx, found, now)
+        return matched
+
+    def record_outcome(
+        self, procedure_id: str, success: bool, *, session: str = "", note: str = ""
+    ) -> Memory:
+        """Note how a procedure went: its weight times 1.05 or 0.85, one more success or failure."""
+        palace, now = self.palace, self.palace.ledger.clock()
+        session, note = self._shown(session), self._shown(note)
+        with palace.ledger.write() as cx:
+            kind, id_ = resolve(cx, procedure_id)
+            if kind != "procedure":
+                raise UsageError(f"{procedure_id} is a {kind}: only procedures have outcomes")
+            found = record_outcome(cx, id_, success, actor=self.actor, now=now, session=session, note=note)
+            memory = memory_of(cx, "procedure", id_, palace.salt, now)
+        preferences = part("preferences")
+        if found.preference and hasattr(preferences, "implicit_feedback"):
+            preferences.implicit_feedback(palace, found.preference, success, actor=self.actor)
+        return memory
+
+    def better_variants(self, procedure_id: str) -> list[Better]:
+        """Return which variants of a procedure surely do better than which others."""
+        with self.palace.ledger.read() as cx:
+            return better_variants(cx, resolve(cx, procedure_id)[1])
+
+    # Facts that came from elsewhere
+
+    def seed(self, knowledge: object) -> Seeded:
+        """Believe the facts of a seed file; the same file again changes nothing."""
+        return seed(self._saver, self.palace, knowledge, actor=self.actor)
+
+    def import_database(self, path: Path, *, wing: str | None = None) -> Imported:
+        """Take over what a database of the former kind holds; the same one again adds nothing."""
+        return import_database(self.palace, self._saver, path, actor=self.actor, wing=wing or WING)
+
+    # What other parts do
+
+    def status(self) -> dict[str, Any]:
+        """Return what the mind holds, in numbers, and whether anything is not in order."""
+        return status(self.palace, self._budget, configured=self._provider() is not None)
+
+    def consolidate(
+        self, *, wing: str | None = None, dry_run: bool = False, force: bool = False
+    ) -> dict[str, Any]:
+        """Run one cycle: score episodes, dim or put away what counts little, find patterns."""
+        told = needed("consolidation").consolidate(
+            self.palace, wing=wing, dry_run=dry_run, force=force, llm=self._llm(), actor=self.actor
+        )
+        return dict(told)
+
+    def verify(
+        self,
+        entry_id: str | None = None,
+        environment: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        wing: str | None = None,
+    ) -> dict[str, Any]:
+        """Check the condition of one memory, or all, and expire what is met."""
+        if entry_id is not None:
+            with self.palace.ledger.read() as cx:
+                entry_id = resolve(cx, entry_id)[1]
+        told = needed("conditions").verify(
+            self.palace, entry_id, environment, dry_run=dry_run, wing=wing, actor=self.actor
+        )
+        return dict(told)
+
+    def check_environment(
+        self, environment: Mapping[str, Any], *, wing: str | None = None, merge: bool = False
+    ) -> dict[str, Any]:
+        """Compare an environment with the last one of a wing, and verify what depends on it."""
+        told = needed("environment").check_environment(
+            self.palace, environment, wing=wing or self.wing, merge=merge, actor=self.actor
+        )
+        return dict(told)
+
+    def reflect(
+        self,
+        task_description: str,
+        *,
+        outcome: str = "failure",
+        dimensions: str = "failure",
+        apply: bool = False,
+        wing: str | None = None,
+    ) -> dict[str, Any]:
+        """Think about how something went; changes nothing unless ``apply`` is true."""
+        told = needed("reflection").reflect(
+            self.palace,
+            task_description,
+            outcome=outcome,
+            dimensions=dimensions,
+            apply=apply,
+            llm=self._llm(),
+            wing=wing,
+            actor=self.actor,
+        )
+        return dict(told)
+
+    def replay(self, theme_text: str | None = None, *, seed: int | None = None) -> dict[str, Any]:
+        """Look for hypotheses that join what is far apart."""
+        told = needed("replay").replay(self.palace, theme_text, llm=self._llm(), seed=seed, actor=self.actor)
+        return dict(told)
+
+    def creative_pool(self, status: str | None = None) -> dict[str, Any]:
+        """List hypotheses, the pending ones unless another status is named."""
+        return dict(needed("pool").creative_pool(self.palace, status))
+
+    def hypothesis_feedback(self, hypothesis_id: str, confirmed: bool) -> dict[str, Any]:
+        """Say whether a hypothesis is right."""
+        told = needed("pool").hypothesis_feedback(self.palace, hypothesis_id, confirmed, actor=self.actor)
+        return dict(told)
+
+    def extract_preferences(self, limit: int = 50, session: str | None = None) -> dict[str, Any]:
+        """Look through the latest episodes for what the user prefers."""
+        told = needed("preferences").extract(
+            self.palace, llm=self._llm(), limit=limit, session=session, actor=self.actor
+        )
+        return dict(told)
+
+    def get_preferences(
+        self,
+        context_text: str | None = None,
+        min_confidence: float = 0.3,
+        preference_type: str | None = None,
+    ) -> dict[str, Any]:
+        """List preferences, those that fit a context first."""
+        told = needed("preferences").preferences(
+            self.palace,
+            context_text=context_text,
+            min_confidence=min_confidence,
+            preference_type=preference_type,
+        )
+        return dict(told)
+
+    def check_preference_conflicts(self) -> dict[str, Any]:
+        """List preferences that speak against each other; changes nothing."""
+        return dict(needed("preferences").conflicts(self.palace))
+
+    def inject_preference(
+        self,
+        preference_text: str,
+        preference_type: str = "general",
+        confidence: float = 0.7,
+        trigger_context: str | None = None,
+        falsifiable_condition: Mapping[str, Any] | None = None,
+        wing: str | None = None,
+    ) -> dict[str, Any]:
+        """Keep a preference that somebody states."""
+        told = needed("preferences").inject(
+            self.palace,
+            preference_text,
+            preference_type=preference_type,
+            confidence=confidence,
+            trigger_context=trigger_context,
+            falsifiable_condition=falsifiable_condition,
+            wing=wing,
+            actor=self.actor,
+        )
+        return dict(told)
+
+    def record_preference_feedback(self, preference_id: str, confirmed: bool) -> dict[str, Any]:
+        """Say whether a preference is right."""
+        told = needed("preferences").feedback(self.palace, preference_id, confirmed, actor=self.actor)
+        return dict(told)
+
+    def _llm(self) -> Provider | None:
+        """Return the language model with the budget that its purposes share."""
+        found = self._provider()
+        return None if found is None else Metered(found, self._budget)
+
+    def _shown(self, text: str) -> str:
+        """Return what somebody gave beside a memory, as it may be stored."""
+        return str(shown(text, self.palace.salt))
+
+    def _preferring(
+        self, query: str, vector: Any, wing: str | None, now: int
+    ) -> tuple[Mapping[str, Any], ...]:
+        preferences = part("preferences")
+        if preferences is None or self.palace.ledger.read_only:
+            return ()
+        return tuple(preferences.for_recall(self.palace, query, vector, wing=wing, now=now))
+
+    def _matched(self, cx: Any, one: Trigger, now: int) -> Matched:
+        memory = memory_of(cx, "procedure", one.procedure.id, self.palace.salt, now)
+        return Matched(memory, one.similarity, one.matched, one.explore)
