@@ -49,10 +49,13 @@ EXEMPT = {
     "reveal": "shows a secret, to a person at a terminal only; see tests/cli/test_reveal.py",
     "serve": "gives the tools below over HTTP, until it is stopped",
     "hook run": "what castle-hook does, which is run below",
+    "check-env": "shows names and versions of what is installed; see tests/mind/test_environment.py",
+    "memory plot": "draws pictures; see tests/mind/test_plots.py",
     "memory consolidate": "shows numbers and ids; called as a tool below",
     "memory reflect": "asks a model; called as a tool below",
     "memory replay": "asks a model; called as a tool below",
     "memory pool": "shows what a model made; called as a tool below",
+    "memory match": "called as a tool below",
 }
 """Commands that are not called here, and why."""
 
@@ -148,10 +151,8 @@ READING: tuple[Arguments, ...] = (
     ("mcp",),
     ("mcp", "--list-tools"),
     ("memory", "recall", "lighthouse harbour", "-n", "50", "--cold", "--expired"),
-    ("memory", "recall", "{short}"),
     ("memory", "get", "{memory_id}"),
     ("memory", "status"),
-    ("memory", "match", "the lighthouse of the harbour"),
     ("memory", "verify", "--env", "{environment}", "--dry-run"),
     ("memory", "cold"),
     ("memory", "prefs"),

@@ -26,8 +26,8 @@ RULES = (
     "File a decision with its reasons by castle_add_drawer: wing of the project, room decisions.",
     "After significant work write what you did and learned with castle_diary_write.",
     "Hooks capture conversations without being asked: do not copy them into drawers.",
-    "What you believe, prefer and know how to do: memory_recall and memory_save. Evidence is in drawers: quote "
-    "only these.",
+    "What you believe, prefer and know how to do: memory_recall and memory_save. Evidence is in drawers: "
+    "quote only these.",
     "degraded, behind, cut, left_out and next_offset say what an answer does not hold.",
 )
 """The protocol of the palace. A rule is told where each tool that it names is offered."""

@@ -38,6 +38,7 @@ from castle.store.mind_cycles import (
     end_cycle,
     last_cycle,
     last_end,
+    latest_cycle,
     note_progress,
     put_ratings,
     stopped_cycle,
@@ -144,6 +145,7 @@ class _Run:
         self.now = palace.ledger.clock()
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self.notes: list[str] = []
+        self.counted_to, self.counted_at = -1, 0
 
     def go(self, last: Cycle | None) -> dict[str, Any]:
         """Run the cycle, unless there is nothing to do or another process is at it."""
@@ -151,6 +153,11 @@ class _Run:
             self._prepare()
         with self.palace.ledger.read() as cx:
             found = columns(cx, self.wing)
+            # Cycles of a wing and of the palace count against the same episodes: one of them at a time.
+            latest = latest_cycle(cx, JOB)
+        if latest is not None:
+            self.counted_to = int(latest.result.get("counted_to", -1))
+            self.counted_at = int(latest.result.get("counted_at", 0))
         if not len(found):
             return self.told(note="there are no episodes yet")
         if last is not None and not self._changed(found, last):
@@ -205,7 +212,7 @@ class _Run:
         self.notes += notes
         least = self._link(found)
         labels = families(found.rid, found.nearest, found.cosine, least)
-        weighed = self._weigh(found, last, stopped, labels)
+        weighed = self._weigh(found, stopped, labels)
         rated = to_write(found, weighed)
         if not self.dry_run:
             self._write(rated)
@@ -236,8 +243,8 @@ class _Run:
         told["notes"] = list(dict.fromkeys(self.notes))
         kept = {
             "fingerprint": self._print(after),
-            "counted_to": int(found.rid[-1]) if weighed.counts else _counted_to(last),
-            "counted_at": self.now if weighed.counts else _counted_at(last),
+            "counted_to": int(found.rid[-1]) if weighed.counts else self.counted_to,
+            "counted_at": self.now if weighed.counts else self.counted_at,
             **sought.seen.kept(),
         }
         ended = self.palace.ledger.clock()
@@ -263,12 +270,11 @@ class _Run:
     def _weigh(
         self,
         found: Columns,
-        last: Cycle | None,
         stopped: Cycle | None,
         labels: NDArray[np.int64],
     ) -> Weighed:
-        paused = self.now - _counted_at(last) >= PAUSE_SECONDS * 1e6
-        counts = paused and int(found.rid[-1]) > _counted_to(last)
+        paused = self.now - self.counted_at >= PAUSE_SECONDS * 1e6
+        counts = paused and int(found.rid[-1]) > self.counted_to
         similar = self._said_alike(found) if self.profile == "compat" else others(labels)
         done = -1 if stopped is None else int(stopped.result.get("progress", -1))
         return weigh(found, similar, self.now, profile=self.profile, counts=counts, counted_to=done)
@@ -360,14 +366,6 @@ class _Run:
 
 
 _TOLD = ("cycle_number", "forget_candidates", "forget_threshold", "completed_at", "waiting")
-
-
-def _counted_to(last: Cycle | None) -> int:
-    return -1 if last is None else int(last.result.get("counted_to", -1))
-
-
-def _counted_at(last: Cycle | None) -> int:
-    return 0 if last is None else int(last.result.get("counted_at", 0))
 
 
 def _shown(one: patterns.Proposal) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def overlaps(one: Sequence[str], other: Sequence[str]) -> bool:
 def _placed(
     cx: Connection, proposal: Proposal, refused: Mapping[str, Sequence[str]], said: Sequence[str]
 ) -> Proposal:
-    """Say whether a proposal is known, was rejected before, or passes the rule; its example is the first of ``said``."""
+    """Say whether a proposal is known, was rejected before, or passes the rule; ``said`` begins with it."""
     known = _earlier(cx, proposal)
     if known is not None:
         fact, cited = known

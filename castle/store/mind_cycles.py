@@ -290,6 +290,13 @@ def last_cycles(cx: Connection, job: str, limit: int, wing: str | None = None) -
     return [_cycle(row) for row in cx.execute(query.order_by(mem_cycles.c.rid.desc()).limit(limit))]
 
 
+def latest_cycle(cx: Connection, job: str) -> Cycle | None:
+    """Return the cycle of a job that came to its end last, whatever its wing."""
+    query = select(mem_cycles).where(mem_cycles.c.job == job, mem_cycles.c.finished_at.is_not(None))
+    row = cx.execute(query.order_by(mem_cycles.c.rid.desc()).limit(1)).first()
+    return None if row is None else _cycle(row)
+
+
 def last_end(cx: Connection, job: str) -> int | None:
     """Return when a cycle of a job last came to its end, whatever its wing."""
     query = select(func.max(mem_cycles.c.finished_at)).where(mem_cycles.c.job == job)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import pytest
 
 from castle.errors import UsageError
 from castle.mind import pattern_search
+from castle.mind.background import Background, consolidate_if_due
 from castle.mind.consolidation import consolidate, should_run, status
 from castle.mind.mind import Mind
 from castle.mind.repetition import keyword_repetitions
@@ -137,11 +139,11 @@ def test_what_is_cold_comes_back_whole_and_recall_finds_it_again(
 
 def test_a_dry_run_says_what_would_be_and_writes_nothing(palace: Palace, old: list[str]) -> None:
     blind = cycle(palace, dry_run=True)
-    assert blind["without_vector"] == len(old) and "castle repair" in blind["notes"][0]
+    assert blind["without_vector"] == len(old) and "castle repair" in " ".join(blind["notes"])
     catch_up_vectors(palace)
     update(palace)
     told = cycle(palace, dry_run=True)
-    assert told["dry_run"] and told["total_scored"] == len(old) and told["notes"] == []
+    assert told["dry_run"] and told["total_scored"] == len(old) and told["without_vector"] == 0
     assert told["would_dim"] and dump(palace) == []
     assert len(told["would_dim"]) == told["dimmed"] == cycle(palace)["dimmed"]
 
@@ -250,3 +252,42 @@ def test_a_wing_has_cycles_of_its_own(palace: Palace) -> None:
         assert last_cycle(cx, "consolidation") is None
         assert last_cycle(cx, "consolidation", "two") is not None
     assert cycle(palace)["total_scored"] == 9
+
+
+def test_cycles_of_a_wing_and_of_the_palace_count_once(
+    palace: Palace, clock: TurnedClock, old: list[str]
+) -> None:
+    cycle(palace)
+    grow(palace, clock, 2)
+    assert cycle(palace, wing="w")["ran"]
+    assert cycle(palace, force=True)["archived"] == 0
+    with palace.ledger.read() as cx:
+        assert columns(cx).low.max() == 2
+
+
+def test_it_runs_by_itself_when_it_is_due(palace: Palace) -> None:
+    assert consolidate_if_due(palace) is None
+    file_all(palace, chatter(12), "a")
+    told = consolidate_if_due(palace)
+    assert told is not None and told["total_scored"] == 12
+    assert consolidate_if_due(palace) is None
+    palace.ledger.read_only = True
+    assert consolidate_if_due(palace) is None
+
+
+def test_a_look_that_fails_ends_no_thread() -> None:
+    looks: list[int] = []
+    enough = threading.Event()
+
+    def work() -> dict[str, Any]:
+        looks.append(1)
+        if len(looks) == 1:
+            raise OSError("no disk")
+        enough.set()
+        return {"ran": True}
+
+    background = Background(work, first=0.0, every=0.001)
+    background.start()
+    assert enough.wait(10)
+    background.stop()
+    assert background.told == {"ran": True} and background.failed == ""
