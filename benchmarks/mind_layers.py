@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,14 @@ def measure(
 ) -> dict[str, Any]:
     """Ask the questions of LoCoMo of each layer, before and after a cycle of consolidation."""
     collection = read(file)
+    collection = replace(collection, cases=collection.cases[:conversations])
     observed = {one["sample_id"]: one["observation"] for one in json.loads(file.read_text(encoding="utf-8"))}
-    cases = collection.cases[:conversations]
-    if conversations is None:
-        file_all(collection, work, lambda line: print(line, file=sys.stderr))
+    file_all(collection, work, lambda line: print(line, file=sys.stderr))
     hits: dict[str, list[bool]] = {}
     times: dict[str, list[float]] = {}
     cycles: list[dict[str, Any]] = []
     saved = 0
-    for case in cases:
+    for case in collection.cases:
         place = work / "mind" / case.name
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(home(work, collection, case) / "palace", place)
@@ -61,7 +61,7 @@ def measure(
                     cycles.append({**{key: told[key] for key in kept}, "seconds": round(seconds, 2)})
         print(f"locomo {case.name}: {cycles[-1]}", file=sys.stderr)
     return {
-        "conversations": len(cases),
+        "conversations": len(collection.cases),
         "questions": len(next(iter(hits.values()), [])),
         "facts": saved,
         "recall_any@10": {name: round(statistics.mean(values), 4) for name, values in hits.items()},

@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 K = 60.0
-WEIGHTS: Mapping[str, float] = {"fact": 1.0, "drawer": 1.0, "procedure": 0.8, "working": 0.6}
+WEIGHTS: Mapping[str, float] = {
+    "fact": 1.0,
+    "drawer": 1.0,
+    "pending": 1.0,
+    "procedure": 0.8,
+    "working": 0.6,
+}
 GRAPH_WEIGHT = 0.5
 RETENTION: Mapping[str, float] = {"active": 1.0, "dim": 0.925, "cold": 0.85}
 """The most that a score is multiplied by, for how near a thing is kept."""

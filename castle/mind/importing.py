@@ -21,7 +21,8 @@ from sqlalchemy import Connection, insert
 from castle.clock import parse_iso
 from castle.errors import CastleError, UsageError
 from castle.mind.conditions import attach, check_expression
-from castle.mind.saving import origin_of, shown
+from castle.mind.given import shown
+from castle.mind.saving import origin_of
 from castle.store.ledger import to_json
 from castle.store.mind_edges import add_edge
 from castle.store.mind_episodes import ASSERTION, describe, set_scores, set_valence

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from castle.errors import NotFoundError, UsageError
 from castle.llm.budget import DAILY_CALLS, Budget, Metered
 from castle.mind.asking import Recalled, read
+from castle.mind.given import shown
 from castle.mind.importing import WING, Imported, import_database
 from castle.mind.keeping import Cold, Keeper, Kept
 from castle.mind.objects import Memory, memory_of
@@ -21,7 +22,7 @@ from castle.mind.parts import needed, part
 from castle.mind.procedural import EXPLORE_RATIO, TOP_K, Better, Trigger, better_variants, match, triggered
 from castle.mind.recalling import Recaller
 from castle.mind.report import status
-from castle.mind.saving import Saved, Saver, shown
+from castle.mind.saving import Saved, Saver
 from castle.mind.seeding import Seeded, seed
 from castle.mind.thresholds import TRIGGER
 from castle.mind.working import complete, let_go, route

@@ -13,6 +13,7 @@ from castle.mind.conditions import condition_of
 from castle.mind.working import attention, zone
 from castle.store.mind_episodes import get_episode
 from castle.store.mind_facts import get_fact
+from castle.store.mind_ingest import Queued
 from castle.store.mind_procedures import get_procedure
 from castle.store.mind_rows import sources_of
 from castle.store.mind_values import Episode, Fact, Procedure, Source, Working
@@ -129,6 +130,21 @@ def of_episode(episode: Episode) -> Memory:
         pinned=episode.pinned,
         wing=episode.wing,
         drawer_ids=(episode.id,),
+    )
+
+
+def of_pending(one: Queued, salt: bytes, wing: str = "") -> Memory:
+    """Return words of a session whose transcript is not filed yet, as an episode that has no drawer."""
+    return Memory(
+        id=one.event,
+        content=mask_secrets(one.text, salt),
+        memory_type="episodic",
+        created_at=to_iso(one.at),
+        session_id=one.session,
+        layer="episodic",
+        origin=str(one.payload.get("role") or "user"),
+        state="pending",
+        wing=wing,
     )
 
 

@@ -19,7 +19,16 @@ from castle.clock import parse_iso
 from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
 from castle.mind.asking import Asked, Recalled
 from castle.mind.fusing import RETENTION, Fusion, Key, joined
-from castle.mind.objects import Memory, memory_of, of_episode, of_fact, of_procedure, of_working
+from castle.mind.objects import (
+    LAYERS,
+    Memory,
+    memory_of,
+    of_episode,
+    of_fact,
+    of_pending,
+    of_procedure,
+    of_working,
+)
 from castle.mind.pool import push_to_working
 from castle.mind.procedural import Trigger, match
 from castle.mind.scoring import retention_factor
@@ -34,6 +43,7 @@ from castle.store.mind_edges import activate, contradictions, mark_traversed
 from castle.store.mind_episodes import episodes_by_id, stated_by
 from castle.store.mind_facts import facts
 from castle.store.mind_index import by_vector, by_words, count_words, embed_missing, waiting
+from castle.store.mind_ingest import PENDING, queued_by_id, session_row
 from castle.store.mind_procedures import procedures
 from castle.store.mind_rows import history, norm_hash, note_change, sources_of
 from castle.store.mind_state import note_access, set_state
@@ -60,6 +70,7 @@ MOST_LOGGED = 500
 RESCUED_AFTER = 2
 """Recalls of something cold after which it is no longer."""
 _HASTE = 0.5
+_LAYERS = {**LAYERS, PENDING: "episodic"}
 
 Preferring = Callable[[str, Any, str | None, int], tuple[Mapping[str, Any], ...]]
 """Gives what is preferred about a query and its vector, in a wing, at a time."""
@@ -211,6 +222,8 @@ class _Run:
     def rest(self, cx: Connection, fusion: Fusion) -> None:
         """Look for facts, procedures and working items."""
         layers = self.asked.layers
+        if "episodic" in layers:
+            self._kind(cx, fusion, PENDING)
         if "semantic" in layers:
             self._kind(cx, fusion, "fact")
         if "procedural" in layers:
@@ -300,8 +313,12 @@ class _Run:
             found["fact", fact.id] = of_fact(fact)
         for procedure in procedures(cx, ids=ids["procedure"], **everything):
             found["procedure", procedure.id] = of_procedure(procedure)
-        for item in items(cx):
-            found["working", item.id] = of_working(item, self.palace.salt, self.now)
+        if ids["working"]:
+            for item in items(cx):
+                found["working", item.id] = of_working(item, self.palace.salt, self.now)
+        for id_, one in queued_by_id(cx, [id_ for kind, id_ in keys if kind == PENDING]).items():
+            wing = str((session_row(cx, one.session) or {}).get("wing") or "")
+            found[PENDING, id_] = of_pending(one, self.palace.salt, wing)
         return found
 
     def _whole(self, cx: Connection, memory: Memory) -> Memory:
@@ -353,10 +370,18 @@ def _scored(memory: Memory) -> float | None:
 
 
 def _layer(kind: str) -> str:
-    return {"drawer": "episodic", "fact": "semantic", "procedure": "procedural", "working": "working"}[kind]
+    return {
+        "drawer": "episodic",
+        PENDING: "episodic",
+        "fact": "semantic",
+        "procedure": "procedural",
+        "working": "working",
+    }[kind]
 
 
 def _key(memory: Memory) -> Key:
+    if memory.state == PENDING:
+        return PENDING, memory.id
     kinds = {"episodic": "drawer", "semantic": "fact", "procedural": "procedure", "working": "working"}
     return kinds[memory.layer], memory.id
 

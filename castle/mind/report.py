@@ -8,10 +8,12 @@ from sqlalchemy import Connection, func, select
 
 from castle.clock import to_iso
 from castle.mind import consolidation, pool, preferences, reflection
+from castle.mind.scheduler import background
 from castle.mind.working import ENDANGERED, attention
 from castle.store.mind_edges import sizes
 from castle.store.mind_episodes import count, is_episode
 from castle.store.mind_index import waiting
+from castle.store.mind_ingest import count_queued
 from castle.store.mind_tables import (
     mem_conditions,
     mem_episodes,
@@ -60,6 +62,8 @@ def status(palace: Palace, budget: Budget, *, configured: bool) -> dict[str, Any
             "reflection": reflection.status(cx),
             "preferences": preferences.status(cx),
             "sessions": {"known": sessions, "going_on": going},
+            "ingest": count_queued(cx),
+            "background": background(cx),
             "leases": {
                 row.name: to_iso(row.expires_at)
                 for row in cx.execute(select(mem_leases).where(mem_leases.c.expires_at > now))
@@ -68,6 +72,9 @@ def status(palace: Palace, budget: Budget, *, configured: bool) -> dict[str, Any
         }
     if pending and not palace.unready and palace.embedder_loaded:
         reasons.append(f"{pending} things have no vector yet")
+    for name, told in report["background"].items():
+        if told.get("error"):
+            reasons.append(f"the background job {name} failed: {told['error']}")
     if palace.ledger.read_only:
         reasons.append("the palace is read-only")
     report["llm"] = {"configured": configured, **budget.status()}

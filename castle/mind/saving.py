@@ -6,6 +6,7 @@ finds it and goes on.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,21 +14,23 @@ from typing import TYPE_CHECKING, Any
 from castle.errors import UsageError
 from castle.mind.conditions import attach, check_expression
 from castle.mind.emotion import score
+from castle.mind.given import Given, shown
 from castle.mind.objects import Memory, memory_of
 from castle.mind.parts import part
 from castle.mind.thresholds import DUPLICATE, calibrated
 from castle.mind.working import let_go, to_evict
+from castle.mine.formats.base import exact_bytes
 from castle.mine.notes import add as add_note
 from castle.store.mind_episodes import ASSERTION, describe, get_episode, set_outcome, set_valence
-from castle.store.mind_facts import add_fact, clamp, facts
+from castle.store.mind_facts import add_fact, facts
 from castle.store.mind_index import by_vector
+from castle.store.mind_ingest import holding, queued_by_id
 from castle.store.mind_procedures import add_procedure
 from castle.store.mind_rows import resolve
 from castle.store.mind_state import set_state
 from castle.store.mind_values import Origin, Source, Working
 from castle.store.mind_working import add_item, begin_session
 from castle.store.projection import legal_text
-from castle.text.served import mask_secrets
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -88,7 +91,7 @@ class Saver:
             )
         if not isinstance(content, str) or not content.strip():
             raise UsageError("the text is empty: give the exact words that are to be kept")
-        return getattr(self, f"_{memory_type}")(content, _Given(given, self._palace.salt))  # type: ignore[no-any-return]
+        return getattr(self, f"_{memory_type}")(content, Given(given, self._palace.salt))  # type: ignore[no-any-return]
 
     def file(
         self,
@@ -112,7 +115,7 @@ class Saver:
             also=also,
         )
 
-    def _working(self, content: str, given: _Given) -> Saved:
+    def _working(self, content: str, given: Given) -> Saved:
         palace, now = self._palace, self._palace.ledger.clock()
         priority = given.number("base_priority", 1.0, 0.0, 1.0)
         session = given.text("session_id") or DEFAULT_SESSION
@@ -146,9 +149,16 @@ class Saver:
         return Saved(found, notes=tuple(notes))
 
     def put_away(self, leaving: Sequence[Working], reason: str) -> list[str]:
-        """File items of working memory as episodes, each while it is taken out; returns their drawers."""
+        """File items of working memory as episodes, each while it is taken out; returns their drawers.
+
+        What stands in a transcript that was filed is not filed again.
+        """
         filed: list[str] = []
         for item in leaving:
+            held = self._linked(item, reason)
+            if held is not None:
+                filed += held
+                continue
 
             def also(cx: Connection, added: Added, item: Working = item) -> None:
                 now = self._palace.ledger.clock()
@@ -160,7 +170,23 @@ class Saver:
             filed += self.file(item.content, "episodes", item.wing or None, also).ids
         return filed
 
-    def _episodic(self, content: str, given: _Given) -> Saved:
+    def _linked(self, item: Working, reason: str) -> list[str] | None:
+        """Let go of an item that a transcript tells, and return its drawers; None where none does."""
+        digest = hashlib.sha256(exact_bytes(item.content)).digest()
+        with self._palace.ledger.write() as cx:
+            event = queued_by_id(cx, [str(item.metadata.get("event", ""))])
+            told = next(iter(event.values()), None)
+            held = [told.drawer] if told and told.drawer else holding(cx, item.session, [digest])
+            if not held and (told is None or told.state != "covered"):
+                return None
+            now = self._palace.ledger.clock()
+            for id_ in held:
+                describe(cx, id_, now, was_in_wm=True)
+            where = f"stands in {held[0]}" if held else "its transcript tells it"
+            let_go(cx, [item], reason=f"{reason}: {where}", actor=self._actor, now=now)
+        return held
+
+    def _episodic(self, content: str, given: Given) -> Saved:
         palace = self._palace
         valence = given.number("valence", None, -1.0, 1.0)
         outcome = given.number("outcome_valence", None, -1.0, 1.0)
@@ -184,7 +210,7 @@ class Saver:
         added = self.file(content, given.text("room") or "episodes", given.text("wing") or None, also)
         return Saved(found[0], reinforced=bool(added.reason), notes=_parts(added))
 
-    def _describe(self, cx: Connection, id_: str, given: _Given, now: int, *, again: bool) -> None:
+    def _describe(self, cx: Connection, id_: str, given: Given, now: int, *, again: bool) -> None:
         """Note what was said beside an episode; of one that was there before, what was not said stays."""
         values: dict[str, Any] = {
             "session": given.text("session_id"),
@@ -198,7 +224,7 @@ class Saver:
             set_state(cx, "drawer", id_, "active", reason="said again", actor=self._actor, now=now)
         describe(cx, id_, now, origin="user", **values)
 
-    def _semantic(self, content: str, given: _Given) -> Saved:
+    def _semantic(self, content: str, given: Given) -> Saved:
         palace = self._palace
         confidence = given.number("confidence", 0.0, 0.0, 1.0) or 0.0
         condition = given.get("falsifiable_condition")
@@ -235,7 +261,7 @@ class Saver:
         added = self.file(content, given.text("room") or "facts", given.text("wing") or None, also)
         return Saved(found[0][0], reinforced=found[0][1], notes=_parts(added))
 
-    def _procedural(self, content: str, given: _Given) -> Saved:
+    def _procedural(self, content: str, given: Given) -> Saved:
         palace = self._palace
         session = given.text("session_id")
         sources = self._sources(given.names("source_episode_ids"), session)
@@ -289,68 +315,6 @@ class Saver:
             close = [m.id for m in by_vector(palace, cx, vector, ("fact",), 5) if m.score >= least]
             held = {fact.id for fact in facts(cx, ids=close) if fact.wing == wing}
         return next((id_ for id_ in close if id_ in held), None)
-
-
-class _Given:
-    """The options of one save, read and checked."""
-
-    def __init__(self, options: Mapping[str, Any], salt: bytes) -> None:
-        self._options = {name: shown(value, salt) for name, value in options.items()}
-
-    def get(self, name: str, default: object = None) -> Any:
-        """Return an option as it was given."""
-        return self._options.get(name, default)
-
-    def text(self, name: str) -> str:
-        """Return an option that is a text, "" where it was not given."""
-        value = self._options.get(name, "")
-        if not isinstance(value, str):
-            raise UsageError(f"{name} is a text, not {value!r}")
-        return value.strip()
-
-    def number(self, name: str, default: float | None, low: float, high: float) -> float | None:
-        """Return an option that is a number within its bounds."""
-        value = self._options.get(name, default)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise UsageError(f"{name} is a number between {low:g} and {high:g}, not {value!r}")
-        return clamp(value, low, high)
-
-    def names(self, name: str) -> list[str]:
-        """Return an option that is a list of texts."""
-        value = self._options.get(name, [])
-        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            raise UsageError(f"{name} is a list of texts, not {value!r}")
-        return list(value)
-
-    @property
-    def metadata(self) -> dict[str, object]:
-        """What somebody notes beside the text."""
-        value = self._options.get("metadata", {})
-        if not isinstance(value, Mapping):
-            raise UsageError(f"metadata is an object, not {value!r}")
-        return {str(key): item for key, item in value.items() if key != "tags"}
-
-    @property
-    def tags(self) -> list[str]:
-        """The tags that were given, or that stand in the metadata."""
-        beside = self._options.get("metadata", {})
-        value = self._options.get("tags") or (beside.get("tags") if isinstance(beside, Mapping) else None)
-        if value is None:
-            return []
-        if not isinstance(value, list | tuple):
-            raise UsageError(f"tags are a list of texts, not {value!r}")
-        return [str(tag) for tag in value]
-
-
-def shown(value: Any, salt: bytes) -> Any:
-    """Return a value as it may be stored beside the archive and shown: legal, with its secrets masked."""
-    if isinstance(value, str):
-        return mask_secrets(legal_text(value), salt)
-    if isinstance(value, Mapping):
-        return {shown(str(key), salt): shown(item, salt) for key, item in value.items()}
-    return [shown(item, salt) for item in value] if isinstance(value, list | tuple) else value
 
 
 def origin_of(prefixed: str) -> tuple[Origin | None, str]:

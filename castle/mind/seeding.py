@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from castle.errors import UsageError
 from castle.mind.conditions import attach, check_expression
-from castle.mind.saving import shown
+from castle.mind.given import shown
 from castle.store.mind_episodes import ASSERTION, describe
 from castle.store.mind_facts import add_fact, change_confidence, get_fact, set_statement
 from castle.store.mind_rows import add_alias, aliased, norm_hash, resolve

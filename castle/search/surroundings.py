@@ -4,9 +4,8 @@ A turn of a conversation is often understood only beside the turns around it, an
 where more of the same is. These signals are computed from the fused scores of what recall brought, so they
 cost no model and no further search.
 
-Measured by leaving out one of five conversations of LoCoMo at a time (703 questions, a turn that holds the
-evidence among ten turns) with the weights of ``castle.search.options``: .78 without them, .83 with neighbours
-and session, .85 with all three. ``benchmarks/tuning`` has the script.
+Measured on 703 questions to 5 conversations of LoCoMo, which the weights were chosen on: a turn that holds
+the evidence is among ten turns for 77 % without them and for 86 % with them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SUBSTANCE = "substance"
 AROUND = (NEIGHBOURS, SESSION, SUBSTANCE)
 
 SHARES: Mapping[int, float] = {-2: 1 / 6, -1: 1 / 3, 1: 1 / 3, 2: 1 / 6}
-"""What the score of the drawer so many places further counts. Three places were not better."""
+"""What the score of the drawer so many places further counts."""
 ENOUGH = 200
 """Bytes from which a text has substance in full; 400 did the same, 60 and 100 less."""
 _BYTES_OF_NOTHING = 10

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 from castle.errors import CastleError
 from castle.records import Chunk
 from castle.store.appending import APPENDED, Tail, link, repeats, tail_of, unlink
-from castle.store.ledger import Ledger, batches, next_seqs, to_json
+from castle.store.ledger import Ledger, batches, next_seqs, run, run_many, to_json
 from castle.store.members import (
     Leaving,
     Member,
@@ -31,11 +31,48 @@ from castle.store.mentions import link_mentions
 from castle.store.proofs import whole
 from castle.store.purge_guard import Quotes, cut, guard_of, stands
 from castle.store.purge_tables import purged
-from castle.store.purged import STUB, keyed, nothing_of, salt_of, stubs_among
+from castle.store.purged import keyed, nothing_of, salt_of, stubs_among
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
 Change = Literal["new", "changed", "unchanged"]
+
+_COLUMNS = tuple(column.name for column in drawers.columns)
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _insertion(table: str, names: Sequence[str]) -> str:
+    return f"INSERT INTO {table}({', '.join(names)}) VALUES ({_marks(names)})"
+
+
+_INSERT_DRAWER = _insertion("drawers", _COLUMNS)
+_INSERT_REVISION = _insertion(
+    "revisions",
+    (
+        "source",
+        "number",
+        "sha256",
+        "size",
+        "signature",
+        "normalizer",
+        "encoding",
+        "authored_at",
+        "filed_at",
+        "added_by",
+        "state",
+    ),
+)
+_INSERT_SOURCE = (
+    "INSERT INTO sources(key, kind, project, path, title, wing, room, revision, signature) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, 0, '')"
+)
+_UPDATE_SOURCE = (
+    "UPDATE sources SET revision = ?, signature = ?, gone_at = NULL, path = ?, wing = ?, room = ? "
+    "WHERE id = ?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +157,7 @@ class Filing:
         self._place = place
         self._base = base
         self._append = append
+        self._source: int | None = None
         self._tail: Tail | None = None
         self._own_rooms = False
         self._retired: dict[int, Leaving] = {}
@@ -200,8 +238,9 @@ class Filing:
 
     def overtaken(self, cx: Connection) -> bool:
         """Whether another process completed a revision since ``base``."""
-        known = find_source(cx, self._place.key)
-        return (known.revision if known is not None else 0) != self._base
+        row = run(cx, "SELECT id, revision FROM sources WHERE key = ?", (self._place.key,)).fetchone()
+        self._source, revision = row if row is not None else (None, 0)
+        return bool(revision != self._base)
 
     def complete(self, cx: Connection, version: Version) -> Filed:
         """Make the staged drawers the source's current revision, in this transaction.
@@ -210,17 +249,12 @@ class Filing:
         """
         if self.overtaken(cx):
             raise OvertakenError(f"{self._place.path} was filed by another process at the same time")
-        source = ensure_source(cx, self._place)
+        source = self._source if self._source is not None else ensure_source(cx, self._place)
         return (self._extend if self._append else self._replace)(cx, source, version)
 
     def _replace(self, cx: Connection, source: int, version: Version) -> Filed:
         number = self._base + 1
-        current = {
-            member.drawer: member
-            for member in cx.execute(
-                select(membership).where(membership.c.source == source, membership.c.to_revision.is_(None))
-            )
-        }
+        current = self._current(cx, source)
         begin = [
             (ordinal, member)
             for ordinal, member in enumerate(self._members)
@@ -244,6 +278,13 @@ class Filing:
         change: Change = "new" if number == 1 else "changed"
         kept = len(staying) - new
         return Filed(change, number, new, kept, superseded=len(ended), purged=tuple(self._gaps))
+
+    def _current(self, cx: Connection, source: int) -> dict[int, Row[tuple[object, ...]]]:
+        """Return what the revision before holds, by drawer."""
+        if not self._base:
+            return {}
+        query = select(membership).where(membership.c.source == source, membership.c.to_revision.is_(None))
+        return {member.drawer: member for member in cx.execute(query)}
 
     def _extend(self, cx: Connection, source: int, version: Version) -> Filed:
         """Append; a revision that would add nothing is not made, what else is new of the source is noted."""
@@ -274,19 +315,10 @@ class Filing:
         """Write the revision down and make it the source's current one."""
         number = self._base + 1
         row = _revision_row(source, number, version, self._ledger.clock())
-        cx.execute(insert(revisions), {**row, "state": state})
-        cx.execute(
-            update(sources)
-            .where(sources.c.id == source)
-            .values(
-                revision=number,
-                signature=version.signature,
-                gone_at=None,
-                path=self._place.path,
-                wing=self._place.wing,
-                room=self._place.room,
-            )
-        )
+        run(cx, _INSERT_REVISION, tuple({**row, "state": state}.values()))
+        place = self._place
+        values = (number, version.signature, place.path, place.wing, place.room, source)
+        run(cx, _UPDATE_SOURCE, values)
 
     def _end_of(self, cx: Connection, source: int) -> Tail:
         if self._tail is None:
@@ -362,23 +394,11 @@ def find_source(cx: Connection, key: str) -> Row[tuple[object, ...]] | None:
 
 def ensure_source(cx: Connection, place: Place) -> int:
     """Return the number of the source, registering it when it is not known."""
-    known: int | None = cx.execute(select(sources.c.id).where(sources.c.key == place.key)).scalar()
+    known = run(cx, "SELECT id FROM sources WHERE key = ?", (place.key,)).fetchone()
     if known is not None:
-        return known
-    result = cx.execute(
-        insert(sources).values(
-            key=place.key,
-            kind=place.kind,
-            project=place.project,
-            path=place.path,
-            title=place.title,
-            wing=place.wing,
-            room=place.room,
-            revision=0,
-            signature="",
-        )
-    )
-    return int(result.lastrowid)
+        return int(known[0])
+    values = (place.key, place.kind, place.project, place.path, place.title, place.wing, place.room)
+    return int(run(cx, _INSERT_SOURCE, values).lastrowid or 0)
 
 
 def mark_seen(cx: Connection, source: int, *, path: str, wing: str, room: str, signature: str) -> int:
@@ -389,11 +409,11 @@ def mark_seen(cx: Connection, source: int, *, path: str, wing: str, room: str, s
 
 def _gather(cx: Connection, source: int, wing: str, room: str | None) -> int:
     """Bring every drawer of a source to its place; with no ``room``, each stays in its own."""
-    elsewhere = drawers.c.wing != wing
-    if room is not None:
-        elsewhere |= drawers.c.room != room
-    query = select(drawers.c.rid).where(drawers.c.source == source, drawers.c.seq.is_not(None), elsewhere)
-    rids = [rid for (rid,) in cx.execute(query)]
+    elsewhere, values = (
+        ("(wing != ? OR room != ?)", (wing, room)) if room is not None else ("wing != ?", (wing,))
+    )
+    query = f"SELECT rid FROM drawers WHERE source = ? AND seq IS NOT NULL AND {elsewhere}"
+    rids = [rid for (rid,) in run(cx, query, (source, *values))]
     touch(cx, rids, wing=wing, **({} if room is None else {"room": room}))
     return len(rids)
 
@@ -426,9 +446,9 @@ def touch(cx: Connection, rids: Sequence[int], **values: object) -> None:
     if not rids:
         return
     first = next_seqs(cx, len(rids))
-    change = update(drawers).where(drawers.c.rid == bindparam("_rid")).values(seq=bindparam("_seq"), **values)
-    for part in batches(list(enumerate(rids, start=first))):
-        cx.execute(change, [{"_rid": rid, "_seq": seq} for seq, rid in part])
+    names = ", ".join(f"{name} = ?" for name in ("seq", *values))
+    rows = ((seq, *values.values(), rid) for seq, rid in enumerate(rids, start=first))
+    run_many(cx, f"UPDATE drawers SET {names} WHERE rid = ?", rows)
 
 
 def end_drawers(cx: Connection, rids: Iterable[int], now: int) -> None:
@@ -448,10 +468,10 @@ def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
     fresh = [
         rid
         for batch in batches(rids)
-        for (rid,) in cx.execute(
-            select(drawers.c.rid)
-            .where(drawers.c.rid.in_(batch), drawers.c.seq.is_(None))
-            .order_by(drawers.c.rid)
+        for (rid,) in run(
+            cx,
+            f"SELECT rid FROM drawers WHERE rid IN ({_marks(batch)}) AND seq IS NULL ORDER BY rid",
+            batch,
         )
     ]
     touch(cx, fresh)
@@ -467,8 +487,8 @@ def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
 def _states(cx: Connection, rids: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for batch in batches(rids):
-        query = select(drawers.c.rid, drawers.c.state).where(drawers.c.rid.in_(batch))
-        found.update((rid, state) for rid, state in cx.execute(query))
+        query = f"SELECT rid, state FROM drawers WHERE rid IN ({_marks(batch)})"
+        found.update(run(cx, query, batch))
     return {rid: found[rid] for rid in rids}
 
 
@@ -480,8 +500,8 @@ def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
     known: dict[object, int] = {}
     staged: list[int] = []
     for batch in batches([row["id"] for row in rows]):
-        query = select(drawers.c.id, drawers.c.rid, drawers.c.seq, STUB).where(drawers.c.id.in_(batch))
-        for id_, rid, seq, stub in cx.execute(query):
+        query = f"SELECT id, rid, seq, text = '' AND raw IS NULL FROM drawers WHERE id IN ({_marks(batch)})"
+        for id_, rid, seq, stub in run(cx, query, batch):
             known[id_] = rid
             if seq is None and not stub:
                 staged.append(rid)
@@ -490,11 +510,12 @@ def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
     if again:
         cx.execute(update(drawers).where(drawers.c.rid == bindparam("_rid")), again)
     fresh = [row for row in rows if row["id"] not in known]
-    first = (cx.execute(select(func.max(drawers.c.rid))).scalar() or 0) + 1
+    if not fresh:
+        return [known[row["id"]] for row in rows]
+    first = (run(cx, "SELECT max(rid) FROM drawers").fetchone()[0] or 0) + 1
     for rid, row in enumerate(fresh, start=first):
         row["rid"] = known[row["id"]] = rid
-    if fresh:
-        cx.execute(insert(drawers), fresh)
+    run_many(cx, _INSERT_DRAWER, ([row[name] for name in _COLUMNS] for row in fresh))
     return [known[row["id"]] for row in rows]
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, LargeBinary, Row, bindparam, cast, func, insert, select, update
+from sqlalchemy import Connection, LargeBinary, Row, bindparam, cast, func, select, update
 
 from castle.store.ledger import batches
 from castle.store.purged import STUB, size_of
 from castle.store.schema import drawers, membership
+
+_OPEN = (
+    'INSERT INTO membership(source, from_revision, ordinal, drawer, start, "end", first_line, last_line) '
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +86,19 @@ def close_members(cx: Connection, source: int, number: int, rids: Sequence[int])
 def open_members(cx: Connection, source: int, number: int, begin: Sequence[tuple[int, Member]]) -> None:
     """Begin the membership of drawers with revision ``number``; each comes with its ordinal."""
     for part in batches(begin):
-        cx.execute(
-            insert(membership),
+        cx.exec_driver_sql(
+            _OPEN,
             [
-                {
-                    "source": source,
-                    "from_revision": number,
-                    "ordinal": ordinal,
-                    "to_revision": None,
-                    "drawer": member.rid,
-                    "start": member.start,
-                    "end": member.end,
-                    "first_line": member.first_line,
-                    "last_line": member.last_line,
-                }
+                (
+                    source,
+                    number,
+                    ordinal,
+                    member.rid,
+                    member.start,
+                    member.end,
+                    member.first_line,
+                    member.last_line,
+                )
                 for ordinal, member in part
             ],
         )

@@ -12,6 +12,7 @@ from castle.store.ledger import batches
 from castle.store.mind_tables import (
     mem_facts,
     mem_hypotheses,
+    mem_ingest_queue,
     mem_preferences,
     mem_procedures,
     mem_reflections,
@@ -25,6 +26,7 @@ _TABLES = {
     "preference": (mem_preferences, "text"),
     "reflection": (mem_reflections, "text"),
     "working": (mem_working, "content"),
+    "pending": (mem_ingest_queue, "text"),
 }
 
 
@@ -39,8 +41,9 @@ def texts_of(cx: Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str,
             continue
         table, column = _TABLES[kind]
         for part in batches(ids):
-            for row in cx.execute(select(table).where(table.c.id.in_(part))):
-                found[kind, row.id] = _embedded(kind, row, getattr(row, column))
+            key = table.c.event if kind == "pending" else table.c.id
+            for row in cx.execute(select(table, key.label("key")).where(key.in_(part))):
+                found[kind, row.key] = _embedded(kind, row, getattr(row, column))
     return found
 
 

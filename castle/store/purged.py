@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from castle.clock import to_iso
 from castle.errors import CastleError, NotFoundError
 from castle.store.drafts import drafts_of
-from castle.store.ledger import Ledger, batches, get_value, set_value, to_json
+from castle.store.ledger import Ledger, batches, get_value, run, set_value, to_json
 from castle.store.purge_tables import purged, purges
 from castle.store.schema import drawers, membership, sources
 
@@ -59,12 +59,12 @@ def is_stub(row: Any) -> bool:
 def is_there(cx: Connection) -> bool:
     """Whether the palace has the tables: one that is read-only may be older than they are."""
     known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'purged'"
-    return cx.exec_driver_sql(known).first() is not None
+    return run(cx, known).fetchone() is not None
 
 
 def salt_of(cx: Connection) -> bytes | None:
     """Return the palace's salt where something was purged, None where nothing was."""
-    if not is_there(cx) or cx.execute(select(purged.c.drawer).limit(1)).first() is None:
+    if not is_there(cx) or run(cx, "SELECT 1 FROM purged LIMIT 1").fetchone() is None:
         return None
     return bytes.fromhex(get_value(cx, "salt") or "")
 

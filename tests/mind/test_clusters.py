@@ -30,6 +30,7 @@ def around(centre: int, count: int, spread: float, seed: int = 0) -> list[list[f
     return (points / np.linalg.norm(points, axis=1, keepdims=True)).tolist()  # type: ignore[no-any-return]
 
 
+@pytest.mark.extras
 def test_dense_clusters_are_found_and_noise_is_left_out() -> None:
     pytest.importorskip("sklearn")
     vectors = np.array([*around(0, 4, 0.02), *around(9, 1, 0.02), *around(5, 3, 0.02)], dtype=np.float32)
@@ -38,6 +39,7 @@ def test_dense_clusters_are_found_and_noise_is_left_out() -> None:
     assert clusters.clusters(vectors, 0.9, min_samples=4) == [[0, 1, 2, 3]]
 
 
+@pytest.mark.extras
 def test_a_large_cluster_is_looked_at_more_closely() -> None:
     pytest.importorskip("sklearn")
     angles = np.radians(np.arange(0, 91, 10))[:, None]

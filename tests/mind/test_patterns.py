@@ -125,6 +125,7 @@ def test_a_pattern_that_was_given_up_stays_so(palace: Palace) -> None:
         assert facts(cx) == [] and state_of(cx, "fact", made.fact)[1] == 1
 
 
+@pytest.mark.extras
 def test_cycles_find_patterns_among_new_episodes_and_their_families(
     palace: Palace, mind: Mind, clock: TurnedClock
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_cycle_looks_at_no_more_than_it_can_and_goes_on(
     assert waiting == [4, 0, 0]
 
 
+@pytest.mark.extras
 def test_wings_are_searched_each_by_itself(palace: Palace) -> None:
     pytest.importorskip("sklearn")
     file_all(palace, chatter(60), "noise")

@@ -47,6 +47,7 @@ def test_the_graph_holds_what_is_joined_with_its_words(palace: Palace, mind: Min
 
 
 @pytest.mark.slow  # a new home has no cache of fonts
+@pytest.mark.extras
 def test_pictures_are_written_as_png_and_svg(palace: Palace, mind: Mind, save: Save, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     empty = plot(palace, tmp_path / "empty")

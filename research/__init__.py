@@ -1,0 +1,1 @@
+"""Studies of what a palace holds; nothing of the product depends on them."""
