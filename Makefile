@@ -59,6 +59,6 @@ lint: $(INSTALLED)
 
 # A small run of everything whose data is there, and the report; docs/benchmarks.md says what it tells.
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.mine_bench --megabytes 1
+	$(BIN)/python -m benchmarks.speed --quick --out .bench/speed.json
 	$(BIN)/python -m benchmarks.retrieval quick $(BENCH_DATA) --work .bench
 	$(BIN)/python -m benchmarks.report

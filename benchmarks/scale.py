@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import synthetic
-from benchmarks.mine_bench import sample
+from benchmarks.speed import sample
 from castle import Castle, __version__
 from castle.models.registry import load_embedder
 from castle.records import Chunk, Scope
@@ -198,10 +198,7 @@ def limits(root: Path, size: int) -> dict[str, Any]:
 
 
 def disk(root: Path, size: int) -> dict[str, Any]:
-    """Return megabytes by part, and how much that is beside texts and 32-bit vectors.
-
-    What the cross-encoder keeps of the texts it has read is bounded whatever the size, and counted apart.
-    """
+    """Return megabytes by part, and how much all of it is beside texts and 32-bit vectors."""
     palace = Palace(root)
     found = {part.name: part.bytes for part in status(palace).projections}
     palace.close()
@@ -210,7 +207,7 @@ def disk(root: Path, size: int) -> dict[str, Any]:
         text, drawers = cx.execute("SELECT sum(length(CAST(text AS BLOB))), count(*) FROM drawers").fetchone()
     ledger = sum(file.stat().st_size for file in root.glob("castle.db*"))
     tokens = sum(file.stat().st_size for file in root.glob(f"{TOKEN_CACHE}*"))
-    total = sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) - tokens
+    total = sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
     content = text + drawers * synthetic.DIM * 4
     return {
         "ledger_mb": (ledger - cached) / 1e6,

@@ -120,6 +120,7 @@ BEFORE: tuple[Arguments, ...] = (
     ("memory", "env", "{environment}", "--json"),
     ("memory", "session-end", "s9", "--json"),
     ("memory", "export", "{mind_export}", "--json"),
+    ("memory", "import", "{mind_export}", "--json"),
 )
 """Commands that change something, in order."""
 

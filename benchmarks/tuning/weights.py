@@ -1,6 +1,6 @@
 """What the signals of a search are worth: a regression of "holds the evidence" on what each stage said.
 
-    python -m benchmarks.tuning.weights locomo FILE --work DIR [--out FILE]
+    python -m benchmarks.tuning.weights locomo FILE --work DIR [--limit N] [--out FILE]
     python -m benchmarks.tuning.weights longmemeval DIR --work DIR --weights FILE
 
 The palaces under ``--work`` are those that ``benchmarks.retrieval`` has filed there. Each question is asked
@@ -18,14 +18,14 @@ import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.retrieval.asking import NO_LLM
-from benchmarks.retrieval.cases import Collection, Question
+from benchmarks.retrieval.cases import Collection, Question, selected
 from benchmarks.retrieval.filing import home
 from benchmarks.retrieval.readers import locomo, longmemeval
 from castle import Castle, config
@@ -139,10 +139,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("collection", choices=READERS)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, required=True, help="where benchmarks.retrieval filed it")
+    parser.add_argument("--limit", type=int, default=200, help="how many questions, evenly by kind")
     parser.add_argument("--weights", type=Path, help="measure the weights in this file")
     parser.add_argument("--out", type=Path, help="write the line there, too")
     options = parser.parse_args(argv)
-    questions = asked_of(READERS[options.collection](options.data), options.work)
+    collection = READERS[options.collection](options.data)
+    collection = replace(collection, cases=selected(collection.cases, "all", options.limit))
+    questions = asked_of(collection, options.work)
     if options.weights:
         known = json.loads(options.weights.read_text(encoding="utf-8"))["weights"]
         learned = np.array([known[name] for name in FEATURES])

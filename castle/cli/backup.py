@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from castle.keep.importing import Imported
     from castle.store.restoring import Restored
 
+NAMED = 5
+"""Drawers that a note names by their ids."""
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
@@ -57,8 +60,11 @@ def put_back(context: typer.Context, file: Path, yes: bool, as_json: bool) -> in
     else:
         _say_restored(found)
     if found.unpurged:
+        back = "is back: purge it" if len(found.unpurged) == 1 else "are back: purge them"
+        named = ", ".join(found.unpurged[:NAMED]) + (" ..." if len(found.unpurged) > NAMED else "")
         note(
-            f"{counted(found.unpurged, 'drawer')} that had been purged since then are back: purge them again"
+            f"{counted(len(found.unpurged), 'drawer')} that had been purged since then {back} again with "
+            f"`castle purge`: {named}"
         )
     for trouble in troubles:
         note(f"not yet up to date: {trouble}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,10 @@ from castle.cli.common import AsJson, castle, path_argument
 from castle.cli.memory import Wing, app
 from castle.cli.output import PARTIAL, note, say, say_json, say_table
 from castle.errors import UsageError
+
+if TYPE_CHECKING:
+    from castle.mind.exporting import TakenIn
+    from castle.mind.importing import Imported
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
 Confirmed = Annotated[bool, typer.Option("--yes/--no", help="Whether it is right.")]
@@ -159,6 +163,20 @@ def seed(
     return PARTIAL if done.warnings else 0
 
 
+@app.command("import")
+def take_in(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="What castle memory export wrote.", parser=path_argument)],
+    as_json: AsJson = False,
+) -> int:
+    """Add what an export holds and this mind lacks, drawers first.
+
+    Exit code 3 if something was left out.
+    """
+    with castle(context) as service:
+        return _say_came(service.memory_take_in(file), as_json)
+
+
 @app.command("import-cellmem")
 def import_cellmem(
     context: typer.Context,
@@ -168,7 +186,10 @@ def import_cellmem(
 ) -> int:
     """Take over a cell_mem.db. The same one again adds nothing; exit code 3 when something was left out."""
     with castle(context) as service:
-        done = service.memory_import(file, wing=wing)
+        return _say_came(service.memory_import(file, wing=wing), as_json)
+
+
+def _say_came(done: Imported | TakenIn, as_json: bool) -> int:
     if as_json:
         say_json(done)
     else:
@@ -179,7 +200,7 @@ def import_cellmem(
         say_table(("what", "added", "known", "left out"), rows)
     for line in done.warnings:
         note(line)
-    return PARTIAL if done.warnings else 0
+    return PARTIAL if done.warnings or done.dropped else 0
 
 
 @app.command()

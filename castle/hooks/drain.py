@@ -128,7 +128,7 @@ class _Work:
     def _pass(self) -> None:
         from castle.mine.spool import BUSY
 
-        while (report := self._castle.drain_spool()).notes[:1] == (BUSY,):  # a sweep is at work
+        while (report := self._castle.capture()).notes[:1] == (BUSY,):  # a sweep is at work
             time.sleep(POLL_SECONDS)
         if report.locked_out:
             raise PalaceError(report.notes[0])

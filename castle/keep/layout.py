@@ -180,7 +180,11 @@ def proven(path: Path) -> Head:
             head = record
         elif kind == FOOT:
             if record.get("counts") != dict(counts) or record.get("sha256") != digest.hexdigest():
-                raise _damaged(path, "its lines are not those that were written")
+                raise _damaged(
+                    path,
+                    "its lines are not those that were written (an editor, or git converting ends of lines, "
+                    "may have changed them)",
+                )
             return _head(path, head, counts)
         elif kind in known:
             counts[kind] += 1

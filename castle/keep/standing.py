@@ -121,7 +121,9 @@ def _tables(palace: Palace, name: str, members: tuple[str, ...]) -> Finding:
             return Finding(
                 name, "failed", f"no table {', '.join(absent)}: the ledger is damaged or read-only"
             )
-        told = ", ".join(f"{_count(cx, table):,} {table.replace('_', ' ')}" for table in members)
+        counts = {table: _count(cx, table) for table in members}
+        held = [f"{n:,} {table.removeprefix('mem_').replace('_', ' ')}" for table, n in counts.items() if n]
+        told = ", ".join(held) or "nothing yet"
         if _is_large(palace):
             return Finding(name, "not checked", f"{told}; what they point at: {_TOO_LARGE}")
         lost = [row for table in members for row in cx.exec_driver_sql(f"PRAGMA foreign_key_check({table})")]

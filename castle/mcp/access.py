@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,8 @@ class Access:
 
     ``names`` are those that a client may call this server by, without a port; ``given`` are the ones among
     them that the user gave, whose pages may be on another port. ``path`` is the only one there is beside
-    ``/health``, which needs no ``token``.
+    those of ``more`` and ``/health``, which needs no ``token`` and says nothing but that somebody is there.
+    Those of ``more`` cannot do without a token: what they take is kept, and not for the asking.
     """
 
     def __init__(
@@ -53,14 +54,14 @@ class Access:
         app: App,
         *,
         path: str,
-        version: str,
+        more: Mapping[str, App] | None = None,
         names: Collection[str] = LOOPBACK_NAMES,
         given: Collection[str] = (),
         token: str | None = None,
     ) -> None:
         self._app = app
         self._path = path
-        self._version = version
+        self._more = dict(more or {})
         self._given = frozenset(name.lower() for name in given)
         self._names = self._given | {name.lower() for name in names}
         self._token = token.encode() if token is not None else None
@@ -72,7 +73,7 @@ class Access:
             return
         refusal = self._stranger(scope)
         if refusal is None and scope["path"] == "/health" and scope["method"] in ("GET", "HEAD"):
-            await _answer(send, 200, {"status": "ok", "version": self._version})
+            await _answer(send, 200, {"status": "ok"})
             return
         refusal = refusal or self._unwelcome(scope)
         if refusal is not None:
@@ -80,7 +81,7 @@ class Access:
                 await _read_on(receive)
             await _answer(send, refusal.status, {"error": refusal.error}, refusal.headers)
             return
-        await self._app(scope, receive, _Errors(receive, send))
+        await self._more.get(scope["path"], self._app)(scope, receive, _Errors(receive, send))
 
     def _stranger(self, scope: Message) -> Refusal | None:
         """Say what is wrong with the names in a request, if anything."""
@@ -108,11 +109,14 @@ class Access:
             wrong = "the bearer token is wrong: it is serve_token of the settings of who runs this server"
             said = wrong if given else "a bearer token is needed: Authorization: Bearer ..."
             return Refusal(401, said, [(b"www-authenticate", b"Bearer")])
-        if scope["path"] != self._path:
+        if scope["path"] in self._more and self._token is None:
+            said = "it needs a token of this server: `castle config set serve_token -`, then start it again"
+            return Refusal(401, said, [(b"www-authenticate", b"Bearer")])
+        if scope["path"] != self._path and scope["path"] not in self._more:
             return Refusal(404, f"there is nothing at that path; the protocol is at {self._path}")
         if scope["method"] != "POST":
             # A GET would wait for messages that this server never has to send.
-            return Refusal(405, "the protocol takes POST only", [(b"allow", b"POST")])
+            return Refusal(405, "only POST is taken here", [(b"allow", b"POST")])
         lengths = _values(scope, b"content-length")
         if any(not length.isdecimal() or int(length[:20]) > MOST_BODY for length in lengths):
             return Refusal(TOO_LARGE, f"a request may have {MOST_BODY} bytes", [(b"connection", b"close")])

@@ -1,4 +1,4 @@
-"""The palace as tools over streamable HTTP: one address, behind the checks of ``castle.mcp.access``.
+"""The palace over HTTP: tools at ``/mcp``, events of hosts at ``/ingest``, behind ``castle.mcp.access``.
 
 Requests are independent of each other: the server keeps no sessions, and a client goes on after a restart.
 """
@@ -17,10 +17,11 @@ from types import FrameType
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
-from castle import __version__
 from castle.config.edit import LEAST_TOKEN
 from castle.errors import CastleError, UsageError
 from castle.mcp.access import LOOPBACK_NAMES, MOST_BODY, Access, App
+from castle.mcp.ingest import PATH as INGEST
+from castle.mcp.ingest import Ingest
 from castle.mcp.running import Running
 from castle.mcp.server import build
 from castle.mcp.tools.base import Tier
@@ -46,8 +47,11 @@ class Address:
 def check(address: Address, token: str | None) -> None:
     """Raise UsageError unless an address can be served with this token, or without one."""
     ip = _ip(address.host)
-    if not address.path.startswith("/") or address.path == "/health" or set("{}?#%") & set(address.path):
-        raise UsageError(f"{address.path!r} cannot be the path: it begins with / and is not /health")
+    own = address.path in ("/health", INGEST)
+    if not address.path.startswith("/") or own or set("{}?#%") & set(address.path):
+        raise UsageError(
+            f"{address.path!r} cannot be the path: it begins with / and is not /health or {INGEST}"
+        )
     if token is not None and len(token) < LEAST_TOKEN:
         raise UsageError(f"serve_token is shorter than {LEAST_TOKEN} characters: {_SET_TOKEN}")
     if token is None and not ip.is_loopback:
@@ -103,7 +107,7 @@ def _application(running: Running, tier: Tier, address: Address, token: str | No
     return Access(
         app,
         path=address.path,
-        version=__version__,
+        more={INGEST: Ingest(running.ingest)},
         names={bound, *LOOPBACK_NAMES},
         given=address.names,
         token=token,

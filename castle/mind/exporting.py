@@ -1,26 +1,41 @@
-"""Writing out what the mind holds, as one JSON object a line: a table, and a row of it.
+"""Writing out what the mind holds, and taking it in: one JSON object a line, a table and a row of it.
 
-Drawers are named by their ids. What is made again from the rest, such as vectors, stays out, as do leases.
+Drawers are named by their ids; they come and go with `castle export` and `castle import`. What is made again
+from the rest, such as vectors, stays out, as do leases.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, LargeBinary, Table, and_, insert, select
 
-from castle.errors import UsageError
+from castle.errors import RefusedError, UsageError
 from castle.store.drafts import draft_beside, see_on_disk, telling
+from castle.store.mind_index import index
 from castle.store.mind_tables import MIND
+from castle.store.purge_guard import refuse
 from castle.store.schema import SCHEMA_VERSION, drawers, tables
 from castle.text.served import mask_secrets
 
 if TYPE_CHECKING:
     from castle.store.palace import Palace
 
+_FOUND_AS = {
+    "mem_facts": "fact",
+    "mem_procedures": "procedure",
+    "mem_hypotheses": "hypothesis",
+    "mem_preferences": "preference",
+    "mem_reflections": "reflection",
+    "mem_working": "working",
+}
+"""Tables whose rows are found by their words, with the kind as which they are."""
+_TEXTS = ("statement", "content", "text")
 MADE_AGAIN = ("mem_leases", "mem_terms", "mem_texts", "mem_vectors")
 
 
@@ -56,6 +71,100 @@ def export(palace: Palace, path: Path) -> dict[str, int]:
         file.replace(path)
         see_on_disk(path.parent)
     return counts
+
+
+@dataclass(slots=True)
+class TakenIn:
+    """What came in by table: rows added, known before, and left out, with the reasons."""
+
+    added: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
+
+
+def take_in(palace: Palace, path: Path) -> TakenIn:
+    """Add what an export holds and the palace lacks, in one transaction; what is there stays as it is.
+
+    What belongs to a drawer that is not here is left out, and what a purge took stays away. Raises UsageError
+    for a file that is no export, or of another version.
+    """
+    done = TakenIn()
+    try:
+        with path.open(encoding="utf-8") as lines, palace.ledger.write() as cx:
+            _check(next(lines, ""), path)
+            for number, line in enumerate(lines, start=2):
+                _take_row(cx, palace, _record(line, path, number), done)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return done
+
+
+def _check(line: str, path: Path) -> None:
+    head = _record(line, path, 1)
+    if head.get("castle_mind") != 1:
+        raise UsageError(f"{path} is no export of a mind: `castle memory export FILE` writes one")
+    if head.get("schema") != SCHEMA_VERSION:
+        raise UsageError(
+            f"{path} is of schema {head.get('schema')}, this Castle's is {SCHEMA_VERSION}: export it anew"
+        )
+
+
+def _record(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"{path}: line {number} is no JSON; nothing was taken in") from error
+    if not isinstance(record, dict):
+        raise UsageError(f"{path}: line {number} is no object; nothing was taken in")
+    return record
+
+
+def _take_row(cx: Connection, palace: Palace, record: dict[str, Any], done: TakenIn) -> None:
+    name = str(record.pop("t", ""))
+    table = tables.tables.get(name)
+    if name not in MIND or name in MADE_AGAIN or table is None or not set(record) <= set(table.c.keys()):
+        raise UsageError(f"{name[:80]!r} is no table of the mind with these columns; nothing was taken in")
+    if name == "mem_episodes":
+        rid = cx.execute(select(drawers.c.rid).where(drawers.c.id == record["drawer"])).scalar()
+        if rid is None:
+            done.dropped[name] += 1
+            return
+        record["drawer"] = rid
+    for column in table.c:
+        if isinstance(column.type, LargeBinary) and column.name in record:
+            record[column.name] = base64.b64decode(record[column.name])
+    text = next((str(record[column]) for column in _TEXTS if column in record), "")
+    if name in _FOUND_AS:
+        try:
+            refuse(cx, text)
+        except RefusedError as error:
+            done.dropped[name] += 1
+            done.warnings.append(f"{name} {record.get('id')}: {error}")
+            return
+    if not _added(cx, table, record):
+        done.known[name] += 1
+        return
+    done.added[name] += 1
+    if name in _FOUND_AS:
+        index(cx, _FOUND_AS[name], str(record["id"]), _words(name, record, palace.salt))
+
+
+def _added(cx: Connection, table: Table, record: dict[str, Any]) -> bool:
+    """Insert a row unless it is known: by its key, or by all that it says where the key is only a number."""
+    if "rid" in table.c:
+        record.pop("rid", None)
+        same = and_(*(table.c[name] == value for name, value in record.items()))
+        if cx.execute(select(table.c.rid).where(same).limit(1)).first() is not None:
+            return False
+    return cx.execute(insert(table).prefix_with("OR IGNORE").values(**record)).rowcount > 0
+
+
+def _words(name: str, record: dict[str, Any], salt: bytes) -> str:
+    """Return the words by which a row is found, with what brings it to mind."""
+    text = next(str(record[column]) for column in _TEXTS if column in record)
+    trigger = str(record.get("trigger") or "")
+    return mask_secrets(f"{trigger}\n{text}" if trigger else text, salt)
 
 
 def _values(row: dict[str, Any]) -> dict[str, Any]:

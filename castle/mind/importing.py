@@ -159,7 +159,7 @@ class _Import:
             add_alias(cx, row["original_id"], "drawer", id_)
 
     def _file(self, row: Row, metadata: Mapping[str, Any], room: str) -> str:
-        added = self._saver.file(row["content"], room, self._wing)
+        added = self._saver.file(row["content"], room, self._wing, authored_at=_time(row))
         now = self._palace.ledger.clock()
         times = {name: row[name] for name in ("created_at", "event_at", "compressed_at") if row.get(name)}
         with self._palace.ledger.write() as cx:
@@ -216,7 +216,7 @@ class _Import:
         seeded: Origin = "seed" if metadata.get("source") == "seed_config" else "import"
         drawer = None
         if derived is None:
-            drawer = self._saver.file(row["content"], "facts", self._wing).id
+            drawer = self._saver.file(row["content"], "facts", self._wing, authored_at=_time(row)).id
         with self._palace.ledger.write() as cx:
             now = self._palace.ledger.clock()
             if drawer is not None:
@@ -251,7 +251,7 @@ class _Import:
     def _procedure(self, row: Row) -> None:
         if self._known("procedures", row["id"]):
             return
-        added = self._saver.file(row["template_content"], "procedures", self._wing)
+        added = self._saver.file(row["template_content"], "procedures", self._wing, authored_at=_time(row))
         with self._palace.ledger.write() as cx:
             now = self._palace.ledger.clock()
             describe(cx, added.id, now, origin=ASSERTION)
@@ -391,6 +391,15 @@ def _list(row: Row, name: str) -> list[Any]:
 def _public(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata without the private keys of the program that wrote it."""
     return {key: value for key, value in metadata.items() if not key.startswith("_")}
+
+
+def _time(row: Row) -> int | None:
+    """Return when a row was written, as far as it says: a cold one when it was put away."""
+    for name in ("event_at", "created_at", "compressed_at"):
+        at = _moment(row.get(name), 0)
+        if at:
+            return at
+    return None
 
 
 def _moment(text: Any, otherwise: int) -> int:

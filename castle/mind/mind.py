@@ -286,7 +286,7 @@ class Mind:
     ) -> dict[str, Any]:
         """Run one cycle: score episodes, dim or put away what counts little, find patterns."""
         told = needed("consolidation").consolidate(
-            self.palace, wing=wing, dry_run=dry_run, force=force, llm=self._llm(), actor=self.actor
+            self.palace, wing=wing, dry_run=dry_run, force=force, llm=self.metered(), actor=self.actor
         )
         return dict(told)
 
@@ -332,7 +332,7 @@ class Mind:
             outcome=outcome,
             dimensions=dimensions,
             apply=apply,
-            llm=self._llm(),
+            llm=self.metered(),
             wing=wing,
             actor=self.actor,
         )
@@ -340,7 +340,9 @@ class Mind:
 
     def replay(self, theme_text: str | None = None, *, seed: int | None = None) -> dict[str, Any]:
         """Look for hypotheses that join what is far apart."""
-        told = needed("replay").replay(self.palace, theme_text, llm=self._llm(), seed=seed, actor=self.actor)
+        told = needed("replay").replay(
+            self.palace, theme_text, llm=self.metered(), seed=seed, actor=self.actor
+        )
         return dict(told)
 
     def creative_pool(self, status: str | None = None) -> dict[str, Any]:
@@ -355,7 +357,7 @@ class Mind:
     def extract_preferences(self, limit: int = 50, session: str | None = None) -> dict[str, Any]:
         """Look through the latest episodes for what the user prefers."""
         told = needed("preferences").extract(
-            self.palace, llm=self._llm(), limit=limit, session=session, actor=self.actor
+            self.palace, llm=self.metered(), limit=limit, session=session, actor=self.actor
         )
         return dict(told)
 
@@ -405,7 +407,7 @@ class Mind:
         told = needed("preferences").feedback(self.palace, preference_id, confirmed, actor=self.actor)
         return dict(told)
 
-    def _llm(self) -> Provider | None:
+    def metered(self) -> Provider | None:
         """Return the language model with the budget that its purposes share."""
         found = self._provider()
         return None if found is None else Metered(found, self._budget)

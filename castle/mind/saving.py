@@ -99,6 +99,7 @@ class Saver:
         room: str,
         wing: str | None = None,
         also: Callable[[Connection, Added], None] | None = None,
+        authored_at: int | None = None,
     ) -> Added:
         """File a text word for word, and write what belongs to it in the same transaction.
 
@@ -112,6 +113,7 @@ class Saver:
             source_file="memory_save",
             added_by=self._actor,
             halls=self._halls,
+            authored_at=authored_at,
             also=also,
         )
 

@@ -111,10 +111,12 @@ def add(
     source_file: str,
     added_by: str,
     halls: Halls,
+    authored_at: int | None = None,
     also: Callable[[Connection, Added], None] | None = None,
 ) -> Added:
     """File a text word for word and return what the ledger holds of it, read back before it is committed.
 
+    ``authored_at`` is when it was written, in microseconds, for what is older than its filing.
     ``also`` writes what belongs to it in the same transaction: both come, or neither. The indexes are not
     brought up to date here. Raises UsageError for a blank or endless text, ConfigError
     for a wing or room that cannot be one.
@@ -125,6 +127,8 @@ def add(
     by = _named("added_by", added_by)
     origin = mask_secrets(_named("source_file", source_file), palace.salt)
     items = _cut(palace, text, {"source_file": origin} if origin else {}, halls)
+    if authored_at is not None:
+        items = [replace(item, authored_at=authored_at) for item in items]
     with palace.ledger.write() as cx:
         refuse(cx, text)
         present = present_name(cx, given)

@@ -17,6 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 DISK_BYTES = 128_000_000
+"""The most that a file holds, however large the palace is."""
+
+DISK_SHARE = 0.2
+"""What a file may hold beside the palace's ledger, as a share of that: a question fills it with 1 MB, and
+what only saves time must not outgrow what is kept."""
+
+LEAST_DISK_BYTES = 4_000_000
 MEMORY_BYTES = 64_000_000
 
 _VERSION = 1
@@ -26,6 +33,9 @@ _PATIENCE_CLEARING_SECONDS = 10.0
 # The time of an entry's last use is kept to this precision, so that most searches write nothing.
 _USED_SECONDS = 3600
 _KEYS_AT_ONCE = 500
+_LEDGER = "castle.db"
+# A file that is larger than twice its bound and this is thrown away.
+_SLACK = 1_000_000
 # What is left after making room, so that it is not made for every entry.
 _REMAINING = 0.9
 
@@ -39,14 +49,14 @@ class TokenCache:
     """Bytes by key, the least recently used given up first. Safe to use from several threads.
 
     ``path`` is the file, made at the first ``put``; None keeps to memory. The bounds count the bytes of the
-    values.
+    values; without ``disk_bytes`` it is a share of the ledger in the same directory.
     """
 
     def __init__(
-        self, path: Path | None = None, disk_bytes: int = DISK_BYTES, memory_bytes: int = MEMORY_BYTES
+        self, path: Path | None = None, disk_bytes: int | None = None, memory_bytes: int = MEMORY_BYTES
     ) -> None:
         self.path = path
-        self._disk_most = disk_bytes
+        self._given = disk_bytes
         self._memory_most = memory_bytes
         self._memory: OrderedDict[bytes, bytes] = OrderedDict()
         self._memory_size = 0
@@ -103,6 +113,17 @@ class TokenCache:
         except OSError:
             return 0
 
+    def most_on_disk(self) -> int:
+        """Return how many bytes of values the file may hold now."""
+        if self._given is not None:
+            return self._given
+        ledger = self.path.with_name(_LEDGER) if self.path is not None else None
+        try:
+            share = int(DISK_SHARE * ledger.stat().st_size) if ledger is not None else 0
+        except OSError:
+            share = 0
+        return min(DISK_BYTES, max(LEAST_DISK_BYTES, share))
+
     def memory_bytes(self) -> int:
         """Return the size of the values in memory."""
         return self._memory_size
@@ -158,19 +179,22 @@ class TokenCache:
             with connection:
                 connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
                 self._make_room(connection)
+            if self.disk_bytes() > 2 * self.most_on_disk() + _SLACK:
+                self._discard()  # the bound was larger when the file grew, and SQLite gives nothing back
         except sqlite3.OperationalError:  # locked, read-only or full
             self._close()
         except sqlite3.DatabaseError:
             self._discard()
 
     def _make_room(self, connection: sqlite3.Connection) -> None:
+        most = self.most_on_disk()
         (size,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
-        if size <= self._disk_most:
+        if size <= most:
             return
         by_use = "SELECT rowid, CAST(size AS INTEGER) FROM entries ORDER BY used, rowid"
         gone = []
         for rowid, each in connection.execute(by_use).fetchall():
-            if size <= self._disk_most * _REMAINING:
+            if size <= most * _REMAINING:
                 break
             gone.append((rowid,))
             size -= each or 0

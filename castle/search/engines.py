@@ -14,7 +14,7 @@ from castle.store.spaces import Space
 if TYPE_CHECKING:
     from castle.llm.base import Provider
     from castle.models.base import CrossEncoder
-    from castle.search.soar_engine import SoarEngine
+    from castle.search.soar import ReadyRules
 
 
 def engines_of(settings: Settings, palace: Palace) -> Engines:
@@ -46,10 +46,11 @@ def engines_of(settings: Settings, palace: Palace) -> Engines:
 
         return provider_of(settings)
 
-    def soar() -> SoarEngine:
-        from castle.search.soar_engine import shared_engine
+    def soar() -> ReadyRules:
+        from castle.search.soar import Mindful, shared_engine
 
-        return shared_engine(settings.soar_rules_path)
+        rules = settings.soar_rules_path
+        return shared_engine(rules) if rules is None else Mindful(shared_engine(rules), palace)
 
     return Engines(
         encoder=None if settings.reranker == "off" else encoder,

@@ -23,6 +23,7 @@ KINSHIP = 0.7
 """How much the best relevance of a session counts beside a drawer's own; .5 and 1 did nearly the same."""
 
 _SUREST = 1.0 - 1e-9
+_HIGHEST = 700.0
 
 Signals = Mapping[str, Mapping[str, float]]
 Lists = Mapping[str, Sequence[Candidate]]
@@ -114,7 +115,7 @@ def among_kin(
     """
     if not read:
         return []
-    own = {c.id: _log_odds(c.score) for c in read}
+    own = {c.id: log_odds(c.score) for c in read}
     best: dict[str, float] = {}
     for id_, value in own.items():
         best[kin[id_]] = max(value, best.get(kin[id_], -math.inf))
@@ -125,13 +126,19 @@ def among_kin(
         for id_, value in own.items()
     }
     shift = max(own.values()) - max(around.values())
-    changed = [replace(c, score=1.0 / (1.0 + math.exp(-(around[c.id] + shift)))) for c in read]
+    changed = [replace(c, score=probability(around[c.id] + shift)) for c in read]
     return sorted(changed, key=lambda candidate: -candidate.score)
 
 
-def _log_odds(p: float) -> float:
+def log_odds(p: float) -> float:
+    """Return the logarithm of the odds of a probability, finite for 0 and 1 as well."""
     p = min(max(p, 1.0 - _SUREST), _SUREST)
     return math.log(p / (1.0 - p))
+
+
+def probability(odds: float) -> float:
+    """Return the probability with these log odds."""
+    return 1.0 / (1.0 + math.exp(min(-odds, _HIGHEST)))
 
 
 def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidate]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from castle.records import Address, Drawer, Hit, Scope
+from castle.records import Address, Drawer, Hit, Scope, StageScore
 from castle.search.candidates import Candidate
+from castle.search.fusion import log_odds, probability
 from castle.search.options import Unit
 from castle.store.palace import Palace
 from castle.store.reading import addresses, copies_of, served, within
+
+SESSIONS = "sessions"
+"""The name under which a hit shows the evidence for its session as a whole."""
 
 _SHARE = 0.5
 
@@ -23,12 +27,18 @@ class Found:
     parts: tuple[Candidate, ...] = ()
 
 
-def united(candidates: Sequence[Candidate], drawers: Mapping[str, Drawer], by: Unit) -> list[Found]:
+def united(
+    candidates: Sequence[Candidate],
+    drawers: Mapping[str, Drawer],
+    by: Unit,
+    evidence: Mapping[str, float] | None = None,
+) -> list[Found]:
     """Gather a ranking into results, best first.
 
     A message or a session has the score of its best drawer, and each further one closes a share of what is
     left to 1: the next a half of its own score, the one after a quarter, and so on (a discounted noisy-or).
-    Outside of transcripts the session of a drawer is its source.
+    Outside of transcripts the session of a drawer is its source. ``evidence`` is added to the log odds of
+    sessions, by source; see ``castle.search.sessions``.
     """
     if by == "drawer":
         return [Found(candidate, candidate.score) for candidate in candidates]
@@ -38,7 +48,30 @@ def united(candidates: Sequence[Candidate], drawers: Mapping[str, Drawer], by: U
     found = [
         Found(group[0], unit_score([c.score for c in group]), tuple(group[1:])) for group in groups.values()
     ]
+    if by == "session" and evidence and found:
+        found = _weighed(found, drawers, evidence)
     return sorted(found, key=lambda unit: -unit.score)
+
+
+def _weighed(
+    found: Sequence[Found], drawers: Mapping[str, Drawer], evidence: Mapping[str, float]
+) -> list[Found]:
+    """Add evidence, the least of all for sources without; the best score stays what it was."""
+    least = min(evidence.values())
+    speaking = [evidence.get(drawers[unit.best.id].source, least) for unit in found]
+    raised = [log_odds(unit.score) + value for unit, value in zip(found, speaking, strict=True)]
+    shift = log_odds(max(unit.score for unit in found)) - max(raised)
+    places = {value: rank for rank, value in enumerate(sorted(set(speaking), reverse=True), start=1)}
+    return [
+        replace(
+            unit,
+            best=replace(
+                unit.best, stages={**unit.best.stages, SESSIONS: StageScore(places[value], value - least)}
+            ),
+            score=probability(odds + shift),
+        )
+        for unit, odds, value in zip(found, raised, speaking, strict=True)
+    ]
 
 
 def unit_score(scores: Sequence[float]) -> float:

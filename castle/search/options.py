@@ -30,8 +30,8 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
 )  # fmt: skip
 """Of the lists that recall brings, of what a question asks for beside its words, of what is around a drawer.
 
-Those of the last two lie between what a regression on LoCoMo gives and what costs LongMemEval nothing;
-``benchmarks/tuning`` has the script.
+Those of the last row were chosen by hand on LoCoMo and LongMemEval, between what ``benchmarks/tuning`` fits
+to LoCoMo and what costs LongMemEval nothing.
 """
 READ_CHARACTERS = 600
 """Characters of text for each of ``rerank_k`` that the built-in cross-encoder reads if they are short ones.

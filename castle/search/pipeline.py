@@ -11,23 +11,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from castle.errors import CastleError
 from castle.records import Drawer, JudgeStatus, Scope, SearchResult
 from castle.search import cursor, recall
 from castle.search.candidates import Candidate, ranked
 from castle.search.fusion import Signals, calibrated_scores, reciprocal_ranks, with_signals
-from castle.search.hits import to_hits, united
+from castle.search.hits import SESSIONS, to_hits, united
 from castle.search.options import Options
 from castle.search.priors import recency
 from castle.search.question import Question, ask, ask_palace
 from castle.search.refine import Engines, Refiner, prepare
 from castle.search.rerank import Absent
 from castle.search.run import Run, timed
+from castle.search.sessions import evidence_for
 from castle.search.signals import signals
 from castle.search.soar import WORKING_MEMORY
-from castle.search.surroundings import places_of, surroundings
+from castle.search.surroundings import SESSION, places_of, surroundings
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
 from castle.store.reading import count_changed, drawers_by_id, within
@@ -47,6 +48,8 @@ class Ranking:
     behind: int = 0
     confident: bool = True
     judge_status: JudgeStatus | None = None
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    """What speaks for each session as a whole, by source; none where drawers are asked for."""
 
 
 NO_ENGINES = Engines()
@@ -96,7 +99,8 @@ def found(
         ranking.run.degraded.append("one of the pages is by words only; hits may repeat or be missing")
     elif page.judged != judged and page.offset < page.block:
         ranking.run.degraded.append("only one of the pages was judged; hits may repeat or be missing")
-    units = united(ranking.candidates, ranking.drawers, options.by)
+    # What a language model put in order keeps it, on the pages after the one that it read as well.
+    units = united(ranking.candidates, ranking.drawers, options.by, {} if page.judged else ranking.evidence)
     chosen = units[page.offset : page.offset + limit]
     end = page.offset + len(chosen)
     result = SearchResult(
@@ -145,6 +149,7 @@ def rank(
     refiner = Refiner(question, drawers, options, engines, run, heard, around, palace.salt)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
+    evidence = _compare_sessions(palace, run, question, scope, candidates, lists, drawers, options)
     return Ranking(
         question,
         lists,
@@ -155,7 +160,30 @@ def rank(
         unseen,
         refiner.confident,
         refiner.judge_status,
+        evidence,
     )
+
+
+def _compare_sessions(
+    palace: Palace,
+    run: Run,
+    question: Question,
+    scope: Scope,
+    candidates: Sequence[Candidate],
+    lists: Mapping[str, Sequence[Candidate]],
+    drawers: Mapping[str, Drawer],
+    options: Options,
+) -> Mapping[str, float]:
+    """Return what speaks for each session as a whole, where sessions are asked for."""
+    found: dict[str, float] = {}
+
+    def work() -> Sequence[Candidate]:
+        found.update(evidence_for(palace, question.query, scope, candidates, lists["dense"], drawers))
+        return candidates
+
+    if options.by == "session" and options.weights.get(SESSION, 0.0) > 0:
+        run.stage(SESSIONS, work, candidates)
+    return found
 
 
 def _understand(palace: Palace, run: Run, query: str, now: int) -> Question:

@@ -24,7 +24,7 @@ from castle.text.words import words
 if TYPE_CHECKING:
     from castle.llm.base import Provider
     from castle.models.base import CrossEncoder
-    from castle.search.soar import SoarEngine
+    from castle.search.soar import ReadyRules
 
 
 FAIR_SHARE = 0.4
@@ -44,7 +44,7 @@ class Engines:
 
     encoder: Callable[[], CrossEncoder] | None = None
     judge: Callable[[], Provider] | None = None
-    soar: Callable[[], SoarEngine] | None = None
+    soar: Callable[[], ReadyRules] | None = None
     judge_is_named: bool = False
     encoder_name: str = ""
 

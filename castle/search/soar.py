@@ -7,15 +7,20 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from castle.search.candidates import Candidate, ranked
 from castle.search.intent import query_intent, room_type
 from castle.search.soar_engine import Fields, SoarEngine, SoarMissing, SoarUnavailable, shared_engine
 
+if TYPE_CHECKING:
+    from castle.store.palace import Palace
+
 __all__ = [
     "CLAMP",
     "MULTIPLIERS",
+    "Mindful",
+    "ReadyRules",
     "Rules",
     "SoarContext",
     "SoarEngine",
@@ -36,6 +41,10 @@ MULTIPLIERS: Mapping[str, float] = {
     "same-project": 1.15,
     "entity-match": 1.30,
     "type-match": 1.25,
+    "pinned": 1.20,
+    "fresh-fact": 1.10,
+    "stale-fact": 0.70,
+    "procedure-hit": 1.10,
 }
 CLAMP = (0.1, 10.0)
 WORKING_MEMORY = 50
@@ -56,6 +65,40 @@ class Rules(Protocol):
 
     def ask(self, context: Fields, memories: Sequence[Fields]) -> Sequence[tuple[str, ...]]:
         """Return the tags of each memory."""
+
+
+class ReadyRules(Rules, Protocol):
+    """Rules that can be loaded before they are asked."""
+
+    def prepare(self) -> None:
+        """Begin to load, without waiting; raises SoarUnavailable."""
+
+
+class Mindful:
+    """Rules that learn beside the rest what the mind holds about each memory; see castle-mind.soar."""
+
+    def __init__(self, rules: ReadyRules, palace: Palace) -> None:
+        self._rules = rules
+        self._palace = palace
+
+    @property
+    def own_rules(self) -> bool:
+        """Whether the rules are the user's own."""
+        return self._rules.own_rules
+
+    def prepare(self) -> None:
+        """Begin to load."""
+        self._rules.prepare()
+
+    def ask(self, context: Fields, memories: Sequence[Fields]) -> Sequence[tuple[str, ...]]:
+        """Return the tags of each memory."""
+        from castle.store.mind_marks import marks_of
+
+        ids = [str(dict(memory)["id"]) for memory in memories]
+        with self._palace.ledger.read() as cx:
+            marks = marks_of(cx, ids, self._palace.ledger.clock())
+        told = [[*memory, *marks.get(id_, ())] for id_, memory in zip(ids, memories, strict=True)]
+        return self._rules.ask(context, told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ from castle.search import soar_kernel
 from castle.search.run import StageUnavailable
 
 PACKAGED_RULES = Path(__file__).parents[1] / "rules" / "castle-boost.soar"
+MIND_RULES = PACKAGED_RULES.with_name("castle-mind.soar")
+MIND = "mind"
+"""What the setting of the rules is called by for those packaged ones that go by the mind, too."""
 ANSWER_SECONDS = 0.2
 """Time for one query."""
 START_SECONDS = 2.0
@@ -68,7 +71,7 @@ class SoarEngine:
         answer_seconds: float = ANSWER_SECONDS,
         start_seconds: float = START_SECONDS,
     ) -> None:
-        self.own_rules = rules is not None
+        self.own_rules = rules not in (None, MIND_RULES)
         self.rules = PACKAGED_RULES if rules is None else rules.expanduser().absolute()
         self._answer_seconds = answer_seconds
         self._start_seconds = start_seconds
@@ -237,7 +240,12 @@ _engines_lock = threading.Lock()
 
 
 def shared_engine(rules: Path | None = None) -> SoarEngine:
-    """Return this process's engine for a rules file; it is closed when the interpreter exits."""
+    """Return this process's engine for a rules file; it is closed when the interpreter exits.
+
+    ``mind`` stands for the packaged rules of that name, unless there is such a file.
+    """
+    if rules is not None and rules.name == MIND and not rules.expanduser().exists():
+        rules = MIND_RULES
     with _engines_lock:
         if rules not in _engines:
             _engines[rules] = SoarEngine(rules)

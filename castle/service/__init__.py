@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from castle.service.backups import Copying
-from castle.service.capture import Capturing
 from castle.service.doctor import Doctoring
 from castle.service.environment import Checking
 from castle.service.evaluating import Evaluating
+from castle.service.ingesting import Ingesting
 from castle.service.keeping import Keeping
 from castle.service.knowing import Knowing
 from castle.service.notes import Notes
 from castle.service.picturing import Picturing
 from castle.service.purging import Purging
 from castle.service.reindexing import Reindexing
-from castle.service.remembering import Remembering
 from castle.service.reviewing import Reviewing
 from castle.service.serving import Serving
 from castle.service.wakeup import Waking
 
 
 class Castle(
-    Capturing,
+    Ingesting,
     Notes,
     Serving,
     Waking,
@@ -31,7 +30,6 @@ class Castle(
     Reindexing,
     Purging,
     Evaluating,
-    Remembering,
     Picturing,
     Checking,
     Reviewing,

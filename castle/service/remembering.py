@@ -12,6 +12,7 @@ from castle.service.searching import Searching
 if TYPE_CHECKING:
     from castle.llm.base import Provider
     from castle.mind.asking import Recalled
+    from castle.mind.exporting import TakenIn
     from castle.mind.importing import Imported
     from castle.mind.keeping import Cold, Kept
     from castle.mind.mind import Ended, Matched, Mind
@@ -196,6 +197,12 @@ class Remembering(Searching):
         from castle.mind.exporting import export
 
         return export(self._palace(), Path(path))
+
+    def memory_take_in(self, path: Path | str) -> TakenIn:
+        """Add what an export of a mind holds and this one lacks; the same file again adds nothing."""
+        from castle.mind.exporting import take_in
+
+        return take_in(self._palace(create=True), Path(path))
 
     def _mind(self, *, create: bool = False) -> Mind:
         """Return the mind of the palace that is open."""

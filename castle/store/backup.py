@@ -358,10 +358,10 @@ def opened(path: Path) -> Iterator[Archive]:
                 for name, entry in manifest["files"].items()
             }
             counts = {str(name): int(count) for name, count in manifest["counts"].items()}
-            if sorted(names) != sorted((*entries, MANIFEST)) or not set(entries) <= set(MEMBERS):
-                raise ValueError("it holds files that a backup does not hold")
-            if FILE_NAME not in entries:
+            if not {FILE_NAME} <= set(entries) & set(names):
                 raise ValueError("it holds no ledger")
+            if sorted(names) != sorted((*entries, MANIFEST)) or not set(entries) <= set(MEMBERS):
+                raise ValueError("its files are not those that its manifest names")
             archive = Archive(path, manifest, entries, counts, int(manifest["schema"]), file)
         yield archive
 

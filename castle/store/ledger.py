@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from sqlalchemy import Connection, Engine, create_engine, event, select
 from sqlalchemy.exc import DBAPIError
@@ -292,13 +292,13 @@ def run(cx: Connection, statement: str, values: Sequence[object] = ()) -> sqlite
     For what is run for every source or drawer: around such a statement SQLAlchemy takes ten times as long as
     the statement. Raises sqlite3.Error.
     """
-    connection: sqlite3.Connection = cx.connection.driver_connection
+    connection = cast("sqlite3.Connection", cx.connection.driver_connection)
     return connection.execute(statement, values)
 
 
 def run_many(cx: Connection, statement: str, rows: Iterable[Sequence[object]]) -> None:
     """Run a statement for each of the rows, as ``run`` does for one."""
-    connection: sqlite3.Connection = cx.connection.driver_connection
+    connection = cast("sqlite3.Connection", cx.connection.driver_connection)
     connection.executemany(statement, rows)
 
 

@@ -53,6 +53,8 @@ _RAW_FIELDS = ("wing", "room", "kind", "role", "speaker", "source", "state")
 _SLACK = 32
 # A float32 score adds up this many distinct powers of two without rounding.
 _BITS = 23
+SPREAD_WORDS = _BITS
+SPREAD_DRAWERS = 5000
 _IDS_AT_ONCE = 10_000
 _NEVER = 2**62
 
@@ -168,6 +170,31 @@ class Lexicon:
             LexicalMatch(id_, score, bytes(digest or b"").hex(), matched[id_]) for score, id_, digest in found
         ]
         return matches
+
+    def spread(self, text: str, scope: Scope, sources: Sequence[str]) -> dict[int, int]:
+        """Return which words of ``text`` each drawer of the sources has: by its change number, as bits.
+
+        Of more than SPREAD_WORDS words the rarest are looked for, of more than SPREAD_DRAWERS drawers those
+        that have most.
+        """
+        import tantivy
+
+        query, should, must = tantivy.Query, tantivy.Occur.Should, tantivy.Occur.Must
+        with self._edge():
+            index = self._open()
+            searcher, schema = index.searcher(), index.schema
+            asked = self._asked(legal_text(text))
+            rarest = sorted(asked, key=lambda stem: searcher.doc_freq("body", stem) or _NEVER)
+            inside = query.term_set_query(schema, "source", [legal_text(source) for source in sources])
+            clauses = [*self._filters(index, scope), (must, query.const_score_query(inside, 0.0))]
+            for bit, stem in enumerate(rarest[:SPREAD_WORDS]):
+                fields = [("title", stem), *(("body", term) for term in _terms(searcher, stem, asked[stem]))]
+                any_of = [(should, query.term_query(schema, field, term)) for field, term in fields]
+                worth = query.const_score_query(query.boolean_query(any_of), float(1 << bit))
+                clauses.append((should, worth))
+            hits = searcher.search(query.boolean_query(clauses), SPREAD_DRAWERS, False).hits
+            numbers = searcher.fast_field_values("seq", [address for _, address in hits])
+        return {int(seq or 0): int(score) for seq, (score, _) in zip(numbers, hits, strict=True)}
 
     def count(self) -> int:
         """Return the number of drawers it holds."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Select, and_, delete, func, insert, select
 
-from castle.store.ledger import batches
+from castle.store.ledger import batches, run
 from castle.store.mind_tables import mem_terms, mem_texts, mem_vectors
 from castle.store.mind_texts import texts_of
 from castle.store.novelty_tables import novelty
@@ -93,8 +93,13 @@ def by_words(cx: Connection, query: str, kinds: Sequence[str], limit: int) -> li
     size, average = _sizes(cx, kinds)
     scores: dict[tuple[str, str], float] = defaultdict(float)
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    rows = _holding(cx, [term for terms in asked.values() for term in terms], kinds)
     for word, terms in asked.items():
-        counted = _holding(cx, terms, kinds)
+        counted: dict[tuple[str, str], tuple[int, int]] = {}
+        for term in terms:
+            for key, count, length in rows.get(term, ()):
+                if count > counted.get(key, (0, 0))[0]:
+                    counted[key] = (count, length)
         rarity = math.log(1 + (size - len(counted) + 0.5) / (len(counted) + 0.5))
         for key, (count, length) in counted.items():
             norm = count + K1 * (1 - B + B * length / average)
@@ -264,25 +269,32 @@ def _without_vector(cx: Connection, identity: str, limit: int) -> list[tuple[str
 
 
 def _sizes(cx: Connection, kinds: Sequence[str]) -> tuple[int, float]:
-    query = select(func.count(), func.avg(mem_texts.c.length)).where(mem_texts.c.kind.in_(kinds))
-    count, average = cx.execute(query).one()
+    query = f"SELECT count(*), avg(length) FROM mem_texts WHERE kind IN ({_marks(kinds)})"
+    count, average = run(cx, query, list(kinds)).fetchone()
     return count, max(float(average or 0), 1.0)
 
 
 def _holding(
     cx: Connection, terms: Sequence[str], kinds: Sequence[str]
-) -> Mapping[tuple[str, str], tuple[int, int]]:
-    """Return how often each thing has the best of some terms, and its length."""
+) -> dict[str, list[tuple[tuple[str, str], int, int]]]:
+    """Return by term which things have it, how often, and how long each of them is."""
     query = (
-        select(mem_terms.c.kind, mem_terms.c.id, func.max(mem_terms.c.count), mem_texts.c.length)
-        .join(mem_texts, and_(mem_texts.c.kind == mem_terms.c.kind, mem_texts.c.id == mem_terms.c.id))
-        .where(mem_terms.c.term.in_(terms), mem_terms.c.kind.in_(kinds))
-        .group_by(mem_terms.c.kind, mem_terms.c.id)
+        "SELECT t.term, t.kind, t.id, t.count, x.length FROM mem_terms t "
+        "CROSS JOIN mem_texts x ON x.kind = t.kind AND x.id = t.id "
+        f"WHERE t.term IN ({_marks(terms)}) AND t.kind IN ({_marks(kinds)})"
     )
-    return {(kind, id_): (count, length) for kind, id_, count, length in cx.execute(query)}
+    found: dict[str, list[tuple[tuple[str, str], int, int]]] = defaultdict(list)
+    for term, kind, id_, count, length in run(cx, query, [*terms, *kinds]):
+        found[term].append(((kind, id_), count, length))
+    return found
 
 
-def _asked(query: str) -> dict[str, list[str]]:
+def _marks(values: Sequence[str]) -> str:
+    return ",".join("?" * len(values))
+
+
+@lru_cache(64)
+def _asked(query: str) -> Mapping[str, list[str]]:
     """Return the words to look for, each with the terms that stand for it."""
     tokens = list(dict.fromkeys(words(query)))
     telling = [token for token in tokens if token not in _DULL] or tokens

@@ -15,6 +15,7 @@ from castle.errors import CastleError, NotFoundError, UsageError
 from castle.store.graph_reading import LIVE
 from castle.store.graph_tables import entities, triples
 from castle.store.graph_writing import end_fact
+from castle.store.ledger import run
 from castle.store.mind_rows import TABLES, note_change
 from castle.store.mind_tables import mem_episodes, mem_fact_triples
 from castle.store.mind_values import RETENTION, Retention
@@ -44,11 +45,17 @@ STATEFUL = ("drawer", "fact", "procedure")
 
 def episode_row(cx: Connection, id_: str, now: int, **values: Any) -> int:
     """Return the rid of a drawer that has a row of state from now on, ``values`` where it had none."""
-    rid = cx.execute(select(drawers.c.rid).where(drawers.c.id == id_)).scalar()
-    if rid is None:
+    query = (
+        "SELECT d.rid, e.drawer FROM drawers d LEFT JOIN mem_episodes e ON e.drawer = d.rid WHERE d.id = ?"
+    )
+    row = run(cx, query, (id_,)).fetchone()
+    if row is None:
         raise NotFoundError(f"no drawer {id_}")
-    fresh = insert(mem_episodes).prefix_with("OR IGNORE")
-    cx.execute(fresh.values(**{**NEW_EPISODE, "drawer": rid, "created_at": now, **values}))
+    rid, known = row
+    if known is None:
+        fresh = {**NEW_EPISODE, "drawer": rid, "created_at": now, **values}
+        marks = ", ".join("?" * len(fresh))
+        run(cx, f"INSERT INTO mem_episodes ({', '.join(fresh)}) VALUES ({marks})", list(fresh.values()))
     return int(rid)
 
 

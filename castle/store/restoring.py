@@ -71,7 +71,7 @@ class Restored:
     aside: str
     removed: str
     identity: Literal["", "restored", "kept"]
-    unpurged: int = 0
+    unpurged: tuple[str, ...] = ()
 
 
 def restore_backup(
@@ -117,7 +117,7 @@ def restore_backup(
         aside="" if aside is None else str(aside),
         removed=_only_one(root, aside),
         identity=said,
-        unpurged=max(0, purged),
+        unpurged=tuple(sorted(purged)),
     )
 
 
@@ -235,11 +235,12 @@ def begin_epoch(cx: sqlite3.Connection) -> None:
     cx.execute("COMMIT")
 
 
-def _purged(path: Path) -> int:
-    """Return how many drawers of a ledger were purged; 0 where that cannot be read."""
+def _purged(path: Path) -> set[str]:
+    """Return the drawers of a ledger that were purged; none where that cannot be read."""
+    query = "SELECT drawers.id FROM purged JOIN drawers ON drawers.rid = purged.drawer"
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as cx:
-        return int(cx.execute("SELECT count(*) FROM purged").fetchone()[0])
-    return 0
+        return {str(id_) for (id_,) in cx.execute(query)}
+    return set()
 
 
 def _copies(path: Path) -> list[str]:

@@ -24,7 +24,6 @@ from research.info_theory.study import STAGES, Plan, Study
 
 PILOT_SHARE = 0.05
 PILOT_RESAMPLES = 100
-TOLERANCE = 1e-6
 OWN = results.RESULTS
 
 _STARTED = time.monotonic()
@@ -135,7 +134,7 @@ def run(options: argparse.Namespace) -> None:
         compare(out, record)
         return
     results.write(record, plots, out)
-    report(record, out)
+    report(results.read(out), out)
     if not options.no_figures:
         draw(out)
 
@@ -144,12 +143,13 @@ def compare(out: Path, record: dict[str, object]) -> None:
     """Say where the results differ from those written before, the versions apart; SystemExit when they do."""
     old = {key: value for key, value in results.read(out).items() if key != "manifest"}
     new = {key: value for key, value in record.items() if key != "manifest"}
-    apart = results.differences(old, new, TOLERANCE)
+    tolerance = results.TOLERANCE["same"]
+    apart = results.differences(old, new, tolerance)
     for line in apart:
         print(line)
     if apart:
-        raise SystemExit(f"{len(apart)} numbers differ by more than {TOLERANCE}")
-    say(f"the same as in {out}, to {TOLERANCE}")
+        raise SystemExit(f"{len(apart)} numbers differ by more than {tolerance}")
+    say(f"the same as in {out}, to {tolerance}")
 
 
 def report(record: dict[str, object], out: Path) -> None:

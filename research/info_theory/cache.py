@@ -30,6 +30,14 @@ class Cache:
         """Whether the result is there."""
         return any(self._path(stage, key, ending).is_file() for ending in ("npz", "json"))
 
+    def journal(self, stage: str, name: str) -> Path:
+        """Return the file in which a stage keeps answers one at a time; a forced stage begins a new one."""
+        path = self.root / stage / f"{name}.jsonl"
+        if stage in self._force and path not in self._made:
+            path.unlink(missing_ok=True)
+        self._made.add(path)
+        return path
+
     def arrays(self, stage: str, key: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
         """Return arrays by name, from the cache or made now."""
         path = self._path(stage, key, "npz")

@@ -107,7 +107,7 @@ def _downstream(found: Mapping[str, Any]) -> Figure:
 
     figure, panels = plt.subplots(1, 2, figsize=SIZE, sharex=True)
     for axes, measure in zip(panels, ("recall_all@5", "NDCG@10"), strict=True):
-        for number, way in enumerate(("lowest B", "lowest A", "at random")):
+        for number, way in enumerate(("lowest B", "lowest A", "lowest B of the user", "at random")):
             rows = [row for row in found["rows"] if row["way"] == way]
             x = [100 * row["share"] + number - 1 for row in rows]
             y = np.array([100 * row["change"][measure]["mean"] for row in rows])

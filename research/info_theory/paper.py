@@ -25,6 +25,9 @@ TEXTS: Mapping[Path, Path] = {
 }
 """Each template and the text that is made of it."""
 
+DECISIVE = 4
+"""A difference of AIC from which on one curve is clearly better (Burnham and Anderson, 2002)."""
+
 MARK = re.compile(r"\{\{([^{}]+)\}\}")
 
 
@@ -85,10 +88,13 @@ def _winners(results: Results) -> str:
         best = [entry["winner"] for entry in entries]
         counted = ", ".join(f"{winner} {best.count(winner)}" for winner in sorted(set(best)))
         over = sum(entry["delta"] > 0 for entry in entries)
+        clear = [entry["delta"] for entry in entries if abs(entry["delta"]) >= DECISIVE]
         wrong = sum((entry["delta"] > 0) != (entry["mixed_delta"] > 0) for entry in entries)
         parts.append(
             f"on {name} the best of the four curves in {len(entries)} strata is {counted}; the exponential "
-            f"is ahead of the plain power law in {over}, and sums on different scales would have named the "
+            f"is ahead of the plain power law in {over}; by {DECISIVE} or more the power law "
+            f"leads in {sum(delta < 0 for delta in clear)}, the exponential in "
+            f"{sum(delta > 0 for delta in clear)}; sums on different scales would have named the "
             f"other of the two in {wrong}"
         )
     return f"By AIC on one scale: {'. '.join(part[0].upper() + part[1:] for part in parts)}."
@@ -134,6 +140,25 @@ def _downstream(results: Results) -> str:
     return "Change of recall_all@5 in points: " + ", ".join(parts) + "."
 
 
+def _lost(results: Results) -> str:
+    parts, worse = [], []
+    for one in results["datasets"].values():
+        rows = (one.get("downstream-eval") or {"rows": []})["rows"]
+        chance = {row["share"]: row["touched"] for row in rows if row["way"] == "at random"}
+        for row in rows:
+            if row["way"].startswith("lowest") and row["share"] == min(chance):
+                worse.append(row["touched"] > chance[row["share"]])
+                parts.append(f"by {row['way']} {100 * row['touched']:.1f} %")
+        if rows:
+            parts.append(f"at random {100 * chance[min(chance)]:.1f} %")
+    if not parts:
+        return "It was not tested."
+    verdict = "more" if all(worse) else "less" if not any(worse) else "by some more and by some less"
+    return (
+        f"Leaving out the first share loses {verdict} of the gold sessions than chance ({', '.join(parts)})."
+    )
+
+
 def _tests(results: Results) -> str:
     stands = [name for name, one in results["tests"].items() if one["stands"]]
     fallen = [name for name, one in results["tests"].items() if not one["stands"]]
@@ -161,6 +186,7 @@ SENTENCES: Mapping[str, Callable[[Results], str]] = {
     "surprise": _surprise,
     "heterogeneity": _heterogeneity,
     "downstream": _downstream,
+    "lost": _lost,
     "tests": _tests,
     "datasets": _datasets,
     "packages": _packages,

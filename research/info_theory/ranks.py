@@ -102,7 +102,7 @@ def chi2_above(value: float, df: int) -> float:
 def correlation_p(rho: float, resamples: Floats) -> float:
     """Return the two-sided p that rho is 0, from the spread of Fisher's z over the resamples."""
     z = np.arctanh(np.clip(resamples[np.isfinite(resamples)], -0.9999999, 0.9999999))
-    if len(z) < 2 or not math.isfinite(rho) or z.std(ddof=1) == 0:
+    if len(z) < 2 or not math.isfinite(rho) or np.ptp(z) == 0:
         return math.nan
     return math.erfc(abs(math.atanh(max(-0.9999999, min(0.9999999, rho)))) / z.std(ddof=1) / math.sqrt(2))
 

@@ -21,6 +21,8 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 Q = 0.05
 DIGITS = 6
+TOLERANCE: Mapping[str, float] = {"same": 1e-6, "other": 1e-3, "recall": 0.005}
+"""How far a second run may be from the first: on the same machine, on another, and in recall there."""
 
 PUBLISHED: Mapping[str, Any] = {
     "drawers": 65779,
@@ -50,6 +52,8 @@ def assemble(found: Mapping[str, Mapping[str, Any]], plan: Plan, data: Mapping[s
             "packages": {name: _version(name) for name in ("numpy", "matplotlib", "lancedb", "onnxruntime")},
             "plan": asdict(plan),
             "data": dict(data),
+            "embedder": ", ".join(sorted({one["describe"]["embedder"] for one in found.values()})),
+            "tolerance": dict(TOLERANCE),
             "code": code(),
             "prompt": prompt_sha256(),
             "stages": list(STAGES),

@@ -18,7 +18,7 @@ from castle.llm.base import Provider
 from castle.novelty import estimators
 from castle.novelty.estimators import Priors, nn_novelty, priors, recon_residual
 from castle.store.palace import Palace
-from research.info_theory import decay, downstream, judging, relations
+from research.info_theory import decay, downstream, forgetting, judging, ranks, relations
 from research.info_theory.cache import Arrays, Cache
 from research.info_theory.corpus import Dataset, Loaded, load, units_of
 from research.info_theory.ranks import Floats, Ints, Resamples, block_counts
@@ -123,6 +123,14 @@ class Study:
             found[stage] = "there" if self._cache.holds(stage, self._key(stage, marks)) else "not yet"
         return found
 
+    @cached_property
+    def _embedder(self) -> str:
+        palace = Palace(next(iter(self.dataset.palaces.values())))
+        try:
+            return palace.identity.identity
+        finally:
+            palace.close()
+
     # Each palace
 
     def _open(self, name: str) -> Loaded:
@@ -215,13 +223,13 @@ class Study:
 
     def _key(self, stage: str, marks: Sequence[str] | None = None) -> dict[str, Any]:
         files = {
-            "downstream-eval": (downstream.__file__,),
+            "downstream-eval": (downstream.__file__, forgetting.__file__),
             "fit-decay": (decay.__file__, relations.__file__),
             "heterogeneity": (relations.__file__,),
             "correlations": (relations.__file__, judging.__file__),
         }
         mine = files[stage]
-        code = [_code(file) for file in (estimators.__file__, *mine)]
+        code = [_code(file) for file in (estimators.__file__, ranks.__file__, *mine)]
         return {"marks": list(marks or self._all[0]), "plan": asdict(self.plan), "code": code}
 
     def describe(self) -> dict[str, Any]:
@@ -234,6 +242,7 @@ class Study:
             "distinct_sessions": len(set(table.session.tolist())),
             "distinct_texts": len(set(table.text.tolist())),
             "fingerprint": self.fingerprint,
+            "embedder": self._embedder,
             "strata": {name: int((table.stratum == name).sum()) for name in sorted(set(table.stratum))},
             "A": _spread(table.a[table.count > 0]) | {"low": float((table.a < LOW).mean())},
             "B": _spread(table.b[np.isfinite(table.b)]),
@@ -287,7 +296,7 @@ class Study:
         if not self.plan.calls or self._provider is None:
             return {"judged": {}, "failed": 0, "reason": "no model was named (--calls, --provider)"}
         chosen = judging.sample(self.table, self.plan.calls, self.plan.seeds.subsample)
-        journal = self._cache.root / "llm-surprise" / f"{self.dataset.name}.jsonl"
+        journal = self._cache.journal("llm-surprise", self.dataset.name)
         near = {
             place: self._cache.arrays(
                 "neighbors",
@@ -305,17 +314,22 @@ class Study:
         if collection is None or work is None or self.dataset.name != "longmemeval":
             return None
         asked = downstream.ask(
-            collection, work, self._cache.root / "asked" / f"{self.dataset.name}.jsonl", self._say
+            collection, work, self._cache.journal("downstream-eval", self.dataset.name), self._say
         )
-        means = {"B": self.session_means(self.table.b), "A": self.session_means(self.table.a)}
+        table = self.table
+        means = {
+            "B": self.session_means(table.b),
+            "A": self.session_means(table.a),
+            "B of the user": self.session_means(np.where(table.role == "user", table.b, np.nan)),
+        }
         key = self._key("downstream-eval") | {"asked": _hash(repr(asked))}
-        return dict(
-            self._cache.table(
-                "downstream-eval",
-                key,
-                lambda: downstream.table(asked, means, self.plan.seeds.downstream_eval, self.plan.resamples),
-            )
-        )
+        seed, resamples = self.plan.seeds.downstream_eval, self.plan.resamples
+
+        def make() -> dict[str, Any]:
+            found = downstream.table(asked, means, seed, resamples)
+            return found | {"check": forgetting.check(collection, work, asked, means["B"])}
+
+        return dict(self._cache.table("downstream-eval", key, make))
 
     def session_means(self, values: Floats) -> dict[str, dict[str, float]]:
         """Return for each palace the mean of every session over its drawers that have a value."""

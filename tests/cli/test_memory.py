@@ -78,6 +78,9 @@ def test_what_comes_in_and_goes_out(run: Run, own_home: Path, told: Any) -> None
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [line["statement"] for line in lines if line.get("t") == "mem_facts"] == ["Oak lasts"]
     assert run("memory", "export", str(out)).code == 2
+    again = run("memory", "import", str(out))
+    assert (again.code, "mem_facts" in again.out) == (0, True)
+    assert run("memory", "import", str(seeds)).code == 2
     assert run("memory", "import-cellmem", str(seeds)).code == 2
     environment = own_home / "env.json"
     environment.write_text('{"node": "20"}', encoding="utf-8")

@@ -17,7 +17,6 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from castle import __version__
 from castle.errors import UsageError
 from castle.mcp.access import MOST_BODY, Access, Message
 from castle.mcp.http import Address, check
@@ -62,7 +61,7 @@ def test_a_set_of_tools_and_a_path_can_be_chosen(serve: Serve) -> None:
 
 def test_health_needs_neither_token_nor_palace(serve: Serve) -> None:
     response = httpx.get(f"{serve(token=TOKEN).base}/health")
-    assert (response.status_code, response.json()) == (200, {"status": "ok", "version": __version__})
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
 def test_a_token_that_is_set_is_needed_on_loopback_too(serve: Serve) -> None:
@@ -202,7 +201,7 @@ async def welcome(scope: Message, receive: object, send: Any) -> None:
 
 
 def test_headers_that_come_twice_or_lie_are_refused() -> None:
-    access = Access(welcome, path="/mcp", version="1", token=TOKEN)
+    access = Access(welcome, path="/mcp", token=TOKEN)
     host, token = (b"host", b"localhost:1"), (b"authorization", b"Bearer " + TOKEN.encode())
     assert asked(access, [host, token]) == 200
     assert asked(access, [host, (b"authorization", b"bearer  " + TOKEN.encode())]) == 200

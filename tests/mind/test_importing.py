@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from castle.clock import parse_iso
 from castle.errors import UsageError
 from castle.mind.mind import Mind
 from castle.mind.seeding import read_seed
@@ -152,6 +153,7 @@ def test_everything_comes_once_and_is_known_by_its_old_id(mind: Mind, database: 
     episode, _ = mind.get("e1")
     assert (episode.content, episode.valence, episode.session_id) == ("The keel was laid", 0.4, "s")
     assert (episode.tags, episode.metadata["created_at"]) == (("keel",), AT)
+    assert parse_iso(episode.event_at) == parse_iso(AT)
     assert (mind.get("e9")[0].state, mind.get("e9")[0].content) == ("cold", "A cold night at sea")
     assert mind.get("e3")[0].expired
     assert "_forget_candidate_count" not in mind.get("e3")[0].metadata

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from castle.models.token_cache import TokenCache
+from castle.models.token_cache import DISK_BYTES, LEAST_DISK_BYTES, TokenCache
 
 
 def _keys(path: Path) -> list[bytes]:
@@ -19,6 +19,29 @@ def _keys(path: Path) -> list[bytes]:
     keys = [key for (key,) in connection.execute("SELECT key FROM entries ORDER BY used, rowid")]
     connection.close()
     return keys
+
+
+def test_the_file_is_bounded_by_the_ledger_beside_it(tmp_path: Path) -> None:
+    cache = TokenCache(tmp_path / "tokens.db")
+    assert cache.most_on_disk() == LEAST_DISK_BYTES
+    with (tmp_path / "castle.db").open("wb") as ledger:
+        ledger.truncate(100_000_000)
+    assert cache.most_on_disk() == 20_000_000
+    with (tmp_path / "castle.db").open("wb") as ledger:
+        ledger.truncate(100_000_000_000)
+    assert cache.most_on_disk() == DISK_BYTES
+
+
+def test_a_file_that_has_outgrown_its_bound_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castle.models.token_cache._SLACK", 0)
+    TokenCache(tmp_path / "tokens.db", disk_bytes=1_000_000).put({b"a": bytes(500_000)})
+    smaller = TokenCache(tmp_path / "tokens.db", disk_bytes=100_000)
+    smaller.put({b"b": bytes(10)})
+    assert smaller.disk_bytes() == 0
+    smaller.put({b"b": bytes(10)})
+    assert set(TokenCache(tmp_path / "tokens.db").get([b"a", b"b"])) == {b"b"}
 
 
 def test_both_bounds_hold_and_the_last_used_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +90,7 @@ def test_cleared_entries_leave_nothing_behind(tmp_path: Path) -> None:
 _READER = """
 import os, sys
 from pathlib import Path
-from castle.models.token_cache import TokenCache
+from castle.models.token_cache import DISK_BYTES, LEAST_DISK_BYTES, TokenCache
 if os.getuid() == 0:
     os.setuid(65534)
 cache = TokenCache(Path(sys.argv[1]))
@@ -123,7 +146,7 @@ def test_another_writer_is_not_waited_for(tmp_path: Path) -> None:
 _WRITER = """
 import sys
 from pathlib import Path
-from castle.models.token_cache import TokenCache
+from castle.models.token_cache import DISK_BYTES, LEAST_DISK_BYTES, TokenCache
 cache = TokenCache(Path(sys.argv[1]), disk_bytes=200_000)
 for number in range(200):
     key = b"%d" % (number % 50)

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from castle import Castle
 from castle.search import soar_engine
 from castle.search.candidates import Candidate
-from castle.search.soar import SoarContext, SoarFacts, soar
+from castle.search.soar import Mindful, ReadyRules, SoarContext, SoarFacts, soar
 from castle.search.soar_engine import (
+    MIND_RULES,
     PACKAGED_RULES,
     Fields,
     SoarEngine,
@@ -106,6 +108,35 @@ def test_each_packaged_rule(engine: SoarEngine) -> None:
         "week": (),
         "all": ("entity-match", "recency-boost", "same-project", "type-match"),
     }
+
+
+def test_the_mind_adds_to_the_packaged_rules_only_where_it_holds_something(tmp_path: Path) -> None:
+    def ranked(made: ReadyRules, ids: list[str]) -> dict[str, tuple[tuple[str, ...], float]]:
+        facts = {id_: SoarFacts(id_, "ants", "general", NOW - 30 * DAY, False, 0.5) for id_ in ids}
+        found = soar([Candidate(i, i, score=0.5) for i in ids], facts, SoarContext("x", "q", NOW), made)
+        return {hit.id: (hit.soar_tags, round(hit.score, 4)) for hit in found}
+
+    mind = SoarEngine(MIND_RULES, answer_seconds=PATIENCE, start_seconds=PATIENCE)
+    assert not mind.own_rules
+    with Castle(tmp_path / "palace", embedder="fake", clock=lambda: NOW) as castle:
+        fresh = castle.memory_save("The hive is warm", "semantic", {"confidence": 0.6}).memory
+        stale = castle.memory_save("The hive is cold", "semantic", {"confidence": 0.6}).memory
+        castle.memory_forget(stale.id, reason="it is not", expire=True)
+        way = castle.memory_save("Open the hive slowly", "procedural").memory
+        pinned = castle.memory_save("We bought a hive").memory
+        castle.memory_pin(pinned.id)
+        plain = castle.memory_save("We painted a hive").memory
+        ids = [memory.drawer_ids[0] for memory in (fresh, stale, way, pinned, plain)]
+        found = ranked(Mindful(mind, castle._palace()), ids)
+    assert [found[id_] for id_ in ids] == [
+        (("fresh-fact",), 0.55),
+        (("stale-fact",), 0.35),
+        (("procedure-hit",), 0.55),
+        (("pinned",), 0.6),
+        ((), 0.5),
+    ]
+    assert ranked(mind, ids) == dict.fromkeys(ids, ((), 0.5))
+    mind.close()
 
 
 def test_without_an_intent_no_type_matches(engine: SoarEngine) -> None:

@@ -101,6 +101,11 @@ class Palace:
         """Whether a call is being answered at this moment."""
         return self._lock.locked()
 
+    @property
+    def opened(self) -> Castle | None:
+        """The palace that calls have open, None before the first one."""
+        return self._castle
+
     @contextmanager
     def _asked(self, patience: float = -1) -> Iterator[Castle]:
         """Give the open palace to one call at a time; an error of Castle's becomes one line of the tool's.

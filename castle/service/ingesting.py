@@ -1,0 +1,111 @@
+"""Ingesting: what hosts tell of sessions while these go on, and what a server does by itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from castle.errors import CastleError
+from castle.service.capture import Capturing
+from castle.service.remembering import Remembering
+
+if TYPE_CHECKING:
+    from castle.mind.ingest import Absorbed, Received
+    from castle.mine.spool import DrainReport
+    from castle.store.palace import Palace
+
+EMBEDDED_AT_ONCE = 128
+_HASTE = 0.5
+
+
+class Ingesting(Capturing, Remembering):
+    """What the hooks' drainer and servers call; see ``castle.mind.ingest`` and ``castle.mind.scheduler``."""
+
+    def ingest(self, body: object, *, local: bool = True) -> Received:
+        """Keep what a host tells of a session, once, and note its transcript in the spool.
+
+        ``local`` says that it was told on this machine: only then a transcript that it names is one of here.
+        Raises UsageError for what is no event, PalaceNotFoundError where there is no palace.
+        """
+        from castle.mind.events import read
+        from castle.mind.ingest import receive
+        from castle.store.mind_spool import note_transcript
+
+        if isinstance(body, dict) and not local:
+            body = {name: value for name, value in body.items() if name != "transcript_path"}
+        palace = self._palace()
+        for event in read(body):
+            if event.hook and event.transcript:
+                line = {"v": 1, "at": self._clock(), "hook": event.hook, "harness": event.platform}
+                where = {"session": event.session, "transcript": event.transcript, "cwd": event.cwd}
+                note_transcript(palace.root, {**line, **where})
+        return receive(self._mind(), body, self.settings.home)
+
+    def absorb(self) -> Absorbed | None:
+        """Settle what hosts told as far as transcripts are filed by now; None where there is nothing."""
+        from castle.mind.ingest import absorb, anything_to_absorb
+
+        mind = self._mind()
+        return absorb(mind, self.settings.home) if anything_to_absorb(mind) else None
+
+    def capture(self) -> DrainReport:
+        """File the transcripts that hooks have named, and then what follows from them for the mind.
+
+        Working memory of sessions that have ended is routed. That this fails keeps no transcript from being
+        filed; it is tried again with the next one.
+        """
+        from dataclasses import replace
+
+        from castle.mind.ingest import absorb, told_by_hooks
+        from castle.store.spool import read, written
+
+        events, _ = read(written(self.root))
+        report = self.drain_spool()
+        if report.locked_out or not self._exists():
+            return report
+        told = told_by_hooks(json.loads(event.line) for event in events)
+        try:
+            absorb(self._mind(), self.settings.home, told)
+        except CastleError as error:
+            return replace(report, notes=(*report.notes, f"working memory waits: {error}"))
+        return report
+
+    def background_palace(self) -> Palace | None:
+        """Return the palace if there is one, for the work that a server does by itself."""
+        return self._palace() if self._exists() else None
+
+    def background_embed(self) -> dict[str, Any] | None:
+        """Give vectors to some of what has none, if the embedder is loaded."""
+        from castle.store.mind_index import embed_missing
+
+        palace = self._palace()
+        if palace.unready or not palace.embedder_loaded:
+            return None
+        done = embed_missing(palace, EMBEDDED_AT_ONCE, _HASTE)
+        return {"embedded": done} if done else None
+
+    def background_consolidate(self) -> dict[str, Any] | None:
+        """Run a cycle of consolidation if one is due."""
+        from castle.mind.background import consolidate_if_due
+
+        told = consolidate_if_due(self._palace(), self._mind().metered())
+        if told is None:
+            return None
+        return {name: value for name, value in told.items() if isinstance(value, int | float | str)}
+
+    def background_absorb(self) -> dict[str, Any] | None:
+        """Settle what hosts told."""
+        from dataclasses import asdict
+
+        done = self.absorb()
+        return asdict(done) if done else None
+
+    def background_capture(self) -> dict[str, Any] | None:
+        """File the transcripts that were named, unless a drainer is at work."""
+        from castle.mine.drainer import at_work
+        from castle.store.spool import pending
+
+        if not pending(self.root) or at_work(self.root) is not None:
+            return None
+        report = self.capture()
+        return {"events": report.events, "messages_new": report.messages_new, "failed": report.failed}
