@@ -193,7 +193,7 @@ def _mine(service: Castle, path: Path, as_json: bool, **options: object) -> int:
 
 def _drain(service: Castle, as_json: bool) -> int:
     with progress() as line:
-        report = service.drain_spool(progress=line)
+        report = service.capture(progress=line)
     if as_json:
         say_json(report)
     else:

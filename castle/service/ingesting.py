@@ -11,6 +11,7 @@ from castle.service.remembering import Remembering
 
 if TYPE_CHECKING:
     from castle.mind.ingest import Absorbed, Received
+    from castle.mine.report import Progress
     from castle.mine.spool import DrainReport
     from castle.store.palace import Palace
 
@@ -48,7 +49,7 @@ class Ingesting(Capturing, Remembering):
         mind = self._mind()
         return absorb(mind, self.settings.home) if anything_to_absorb(mind) else None
 
-    def capture(self) -> DrainReport:
+    def capture(self, *, progress: Progress | None = None) -> DrainReport:
         """File the transcripts that hooks have named, and then what follows from them for the mind.
 
         Working memory of sessions that have ended is routed. That this fails keeps no transcript from being
@@ -60,7 +61,7 @@ class Ingesting(Capturing, Remembering):
         from castle.store.spool import read, written
 
         events, _ = read(written(self.root))
-        report = self.drain_spool()
+        report = self.drain_spool(progress=progress)
         if report.locked_out or not self._exists():
             return report
         told = told_by_hooks(json.loads(event.line) for event in events)

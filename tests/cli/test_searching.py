@@ -37,7 +37,7 @@ def ask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 def test_an_answer_says_what_ran_and_what_did_not(ask: Ask) -> None:
     out, err = ask("search", "graphql", "--mode", "standard")
     assert "GraphQL" in out
-    assert re.search(r"mode standard: .*fusion, cross-encoder, quality; without judge, soar$", err, re.M)
+    assert re.search(r"mode standard: .*fusion, signals, cross-encoder, quality; without judge, soar$", err, re.M)
     _, explained = ask("search", "graphql", "--mode", "standard", "--explain")
     assert "; without judge, soar (mode standard)" in explained
 
@@ -119,7 +119,7 @@ def test_what_is_optional_and_absent_is_named_and_explained_only_when_asked(ask:
 
 def test_an_empty_answer_claims_no_stage_that_had_nothing_to_read(ask: Ask) -> None:
     _, err = ask("search", "graphql", "--mode", "max", "--wing", "nosuch")
-    assert "fusion; without cross-encoder, judge, soar, quality" in err
+    assert "fusion, signals; without cross-encoder, judge, soar, quality" in err
 
 
 def test_an_unknown_place_is_told_with_those_whose_names_are_near() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 import pytest
 
 from castle.errors import UsageError
 from castle.mind import pattern_search
-from castle.mind.background import Background, consolidate_if_due
+from castle.mind.background import consolidate_if_due
 from castle.mind.consolidation import consolidate, should_run, status
 from castle.mind.mind import Mind
 from castle.mind.repetition import keyword_repetitions
@@ -273,21 +272,3 @@ def test_it_runs_by_itself_when_it_is_due(palace: Palace) -> None:
     assert consolidate_if_due(palace) is None
     palace.ledger.read_only = True
     assert consolidate_if_due(palace) is None
-
-
-def test_a_look_that_fails_ends_no_thread() -> None:
-    looks: list[int] = []
-    enough = threading.Event()
-
-    def work() -> dict[str, Any]:
-        looks.append(1)
-        if len(looks) == 1:
-            raise OSError("no disk")
-        enough.set()
-        return {"ran": True}
-
-    background = Background(work, first=0.0, every=0.001)
-    background.start()
-    assert enough.wait(10)
-    background.stop()
-    assert background.told == {"ran": True} and background.failed == ""

@@ -30,15 +30,15 @@ def test_a_mind_moves_to_another_palace(castle: Castle, tmp_path: Path) -> None:
     # Its drawers are not there: what is only about them is left out.
     assert done.dropped == {"mem_episodes": counts["mem_episodes"]}
     assert dict(done.added) == {n: c for n, c in counts.items() if n != "mem_episodes"}
-    memories = other.memory_recall("deploying migrations").memories
-    found = {(memory.layer, memory.content) for memory in memories}
-    assert {("semantic", "Deploys need migrations"), ("procedural", "Migrate, then restart")} <= found
     again = other.memory_take_in(file)
     assert not again.added and again.known == done.added
     second = tmp_path / "again.jsonl"
     other.memory_export(second)
     rows = {line for line in file.read_text(encoding="utf-8").splitlines() if "mem_episodes" not in line}
     assert set(second.read_text(encoding="utf-8").splitlines()) == rows
+    memories = other.memory_recall("deploying migrations").memories
+    found = {(memory.layer, memory.content) for memory in memories}
+    assert {("semantic", "Deploys need migrations"), ("procedural", "Migrate, then restart")} <= found
 
 
 def test_into_the_palace_it_came_from_nothing_is_added(castle: Castle, tmp_path: Path) -> None:

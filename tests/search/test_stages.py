@@ -83,7 +83,7 @@ def engines(judge: Judge | None = None, rules: Rules | None = None, **more: obje
     return Engines(
         FakeCrossEncoder,
         (lambda: judge) if judge is not None else None,
-        (lambda: rules) if rules is not None else None,  # type: ignore[arg-type,return-value]
+        (lambda: rules) if rules is not None else None,
         **more,  # type: ignore[arg-type]
     )
 
