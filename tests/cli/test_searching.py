@@ -37,7 +37,8 @@ def ask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 def test_an_answer_says_what_ran_and_what_did_not(ask: Ask) -> None:
     out, err = ask("search", "graphql", "--mode", "standard")
     assert "GraphQL" in out
-    assert re.search(r"mode standard: .*fusion, signals, cross-encoder, quality; without judge, soar$", err, re.M)
+    ran = r"mode standard: .*fusion, signals, cross-encoder, quality; without judge, soar$"
+    assert re.search(ran, err, re.M)
     _, explained = ask("search", "graphql", "--mode", "standard", "--explain")
     assert "; without judge, soar (mode standard)" in explained
 
