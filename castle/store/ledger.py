@@ -244,6 +244,9 @@ class Ledger:
             if is_full(self.root):
                 raise PalaceError(f"{self.path} cannot be used: the disk is full") from error
             raise PalaceError(f"{self.path}: {cause}") from error
+        except UnicodeDecodeError as error:
+            # What SQLite says of a damaged schema quotes it.
+            raise PalaceError(f"{self.path}: malformed: {error}") from error
 
     def _check_schema(self, create: bool) -> None:
         with self.write() if create else self.read() as cx:

