@@ -7,25 +7,12 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import typer
 
 INTERRUPTED = 130
 TERMINATED = 143
 
 _GLOBAL_WITH_VALUE = ("--palace",)
 _GLOBAL_FLAGS = ("--debug",)
-_AT_ONCE = {
-    "search": "searching",
-    "why": "searching",
-    "get": "finding",
-    "list": "finding",
-    "sessions": "finding",
-    "status": "finding",
-}
-"""Commands that need not wait for the other ones to be built, and their modules."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -104,12 +91,13 @@ def _command(arguments: list[str]) -> int:
     import typer.exceptions
     import typer.main
 
+    from castle.cli.app import app
     from castle.errors import UsageError
 
     try:
         if "--palace=" in arguments or ("--palace", "") in zip(arguments, arguments[1:], strict=False):
             raise UsageError("--palace is empty: name the directory of a palace")
-        command = typer.main.get_command(_app(arguments))
+        command = typer.main.get_command(app)
         # Not the command's own main: that turns interrupts and a closed pipe into other exit codes.
         with command.make_context("castle", arguments) as context:
             result = command.invoke(context)
@@ -118,27 +106,6 @@ def _command(arguments: list[str]) -> int:
         return leaving.exit_code
     except typer.exceptions.TyperException as error:
         return _usage(error)
-
-
-def _app(arguments: Sequence[str]) -> typer.Typer:
-    """Return the command line; for a command that is to answer at once with no others on it."""
-    from importlib import import_module
-
-    words = iter(arguments)
-    for word in words:
-        if word in _GLOBAL_WITH_VALUE:
-            next(words, None)
-        elif word in _AT_ONCE:
-            from castle.cli.root import new_app
-
-            app = new_app()
-            import_module(f"castle.cli.{_AT_ONCE[word]}").add_to(app)
-            return app
-        elif not word.startswith("-"):
-            break
-    from castle.cli.app import app as whole
-
-    return whole
 
 
 def _usage(error: Exception) -> int:

@@ -138,7 +138,7 @@ def import_(
     ],
     as_json: AsJson = False,
 ) -> int:
-    """Merge an export into this palace, or into a new one; what is here already is known and stays as it is.
+    """Merge an export into this palace or a new one; what is here already is known and stays as it is.
 
     Exit code 3 when something was left as it is here because it differs, or indexes are not up to date.
     """

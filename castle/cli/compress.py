@@ -31,7 +31,7 @@ def compress(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write AAAK lines and closets for what has changed: short pointers at drawers, which stay as they are.
+    """Write AAAK lines and closets for what has changed: pointers at drawers, which stay as they are.
 
     AAAK is lossy. Tokens are word pieces. Exit code 3 when something changed meanwhile.
     """

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 _HELP = "A local-first, verbatim memory: file directories and conversations, find the exact words again."
 
 
-def new_app() -> typer.Typer:
-    """Return a command line without commands."""
+def new_app(cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+    """Return a command line without commands, whose group is of the class ``cls``."""
     app = typer.Typer(
+        cls=cls,
         name="castle",
         help=_HELP,
         no_args_is_help=True,

@@ -29,7 +29,7 @@ def understand(
     file: Annotated[str, typer.Argument(help="A text file, or - for standard input.", metavar="FILE|-")],
     as_json: AsJson = False,
 ) -> int:
-    """Measure how a text is written and what it pins down: 34 measures in seven categories, and one number.
+    """Measure how a text is written and what it pins down: 34 measures, and one number of them all.
 
     The number is what a search's quality stage goes by. The measures look for English words, are the same on
     every machine and are signals, not a judgement.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from castle.cli.app import app
+from castle.cli.kg import app
 from castle.service import Castle
 from tests.cli.conftest import Run
 
@@ -137,9 +137,7 @@ def test_check_reports_a_contradiction_and_changes_nothing(run: Run, palace: Pat
 
 
 def test_every_command_of_the_graph_prints_json_on_request() -> None:
-    (group,) = [group for group in app.registered_groups if group.name == "kg"]
-    assert group.typer_instance is not None
-    commands = group.typer_instance.registered_commands
+    commands = app.registered_commands
     names = {command.callback.__name__ for command in commands if command.callback}
     assert names == {"add", "query", "invalidate", "retract", "supersede", "timeline", "stats"}
     for command in commands:
