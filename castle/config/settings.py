@@ -18,6 +18,7 @@ from castle.config.halls import HALL_KEYWORDS
 
 Fusion = Literal["scores", "rrf"]
 Priors = Literal["bounded", "compat"]
+Profile = Literal["default", "compat"]
 SearchMode = Literal["fast", "standard", "boosted", "max"]
 LlmProvider = Literal["ollama", "openai-compat", "anthropic", "claude-cli"]
 
@@ -224,10 +225,15 @@ class Settings:
         ge=0,
         le=1_000_000,
     )
+    consolidation_profile: Profile = _key(
+        "default",
+        "How consolidation weighs episodes: default, or compat with the weights of cell-mem.",
+    )
     llm_judge_top_n: int = _key(10, "Candidates the judge orders.", ge=1, le=100)
     soar_rules_path: Path | None = _key(
         None, "File of Soar productions, which is code to trust; null takes the packaged rules."
     )
+    soar_mind: bool = _key(False, "Let the packaged rules go by pins, facts and procedures of the mind, too.")
     quality_threshold_medium: float = _key(0.53, "Quality from which a drawer counts as medium.", ge=0, le=1)
     quality_threshold_high: float = _key(0.60, "Quality from which a drawer counts as high.", ge=0, le=1)
     quality_boost_medium: float = _key(1.15, "Factor for a drawer of medium quality.", ge=0.1, le=10)

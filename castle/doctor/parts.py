@@ -129,10 +129,9 @@ def language_model(context: Context) -> Result:
 
 def soar(context: Context) -> Result:
     """The rules of Soar can be loaded, where Soar is installed."""
-    from castle.search.soar_engine import SoarEngine, SoarMissing, SoarUnavailable
+    from castle.search.soar_engine import SoarEngine, SoarMissing, SoarUnavailable, rules_of
 
-    path = context.settings.soar_rules_path
-    engine = SoarEngine(path)
+    engine = SoarEngine(rules_of(context.settings))
     try:
         engine.ask([("project", "doctor")], [[("id", "0"), ("score", 0.5)]])
     except SoarMissing as error:

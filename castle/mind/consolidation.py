@@ -13,7 +13,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from castle.clock import to_iso
 from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
 from castle.llm.base import Provider
 from castle.llm.budget import Purpose, for_purpose
-from castle.mind import calibration, feelings, pattern_search, patterns
+from castle.mind import calibration, feelings, pattern_search, patterns, preferences
 from castle.mind.clusters import available, families, others
 from castle.mind.repetition import keyword_repetitions
 from castle.mind.scoring import PROFILES, ProfileName, retention_factor
@@ -317,15 +317,8 @@ class _Run:
 
     def _preferences(self) -> dict[str, Any]:
         """Let what was said of preferences be read, which is part of every cycle."""
-        from castle.mind.parts import part
-
-        known = part("preferences")
-        if known is None:
-            return {}
         try:
-            told: Mapping[str, Any] = known.extract(
-                self.palace, llm=self.llm, limit=PREFERENCE_EPISODES, actor=self.actor
-            )
+            told = preferences.extract(self.palace, llm=self.llm, limit=PREFERENCE_EPISODES, actor=self.actor)
         except CastleError as error:
             self.notes.append(f"preferences were not read: {error}")
             return {}

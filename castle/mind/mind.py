@@ -1,6 +1,6 @@
 """The mind over one open palace: every verb, once. The service, the tools and the Python API call these.
 
-What needs a part that is not installed, or a language model that is not configured, says so in one line.
+What needs an extra that is not installed, or a language model that is not configured, says so in one line.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from castle.errors import NotFoundError, UsageError
 from castle.llm.budget import DAILY_CALLS, Budget, Metered
+from castle.mind import conditions, consolidation, pool, preferences, reflection, replay
 from castle.mind.asking import Recalled, read
+from castle.mind.environment import check_environment
 from castle.mind.given import shown
 from castle.mind.importing import WING, Imported, import_database
 from castle.mind.keeping import Cold, Keeper, Kept
 from castle.mind.objects import Memory, memory_of
-from castle.mind.parts import needed, part
 from castle.mind.procedural import EXPLORE_RATIO, TOP_K, Better, Trigger, better_variants, match, triggered
 from castle.mind.recalling import Recaller
 from castle.mind.report import status
 from castle.mind.saving import Saved, Saver
+from castle.mind.scoring import ProfileName
 from castle.mind.seeding import Seeded, seed
 from castle.mind.thresholds import TRIGGER
 from castle.mind.working import complete, let_go, route
@@ -70,7 +72,8 @@ class Mind:
     """What one actor remembers in a palace.
 
     ``wing`` is where things go that name none: CASTLE_PROJECT where it is set, otherwise ``memory``.
-    ``provider`` gives the language model, None where there is none that was asked for.
+    ``provider`` gives the language model, None where there is none that was asked for. ``profile`` is how
+    consolidation weighs episodes.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Mind:
         engines: Callable[[], Engines] | None = None,
         provider: Callable[[], Provider | None] = lambda: None,
         daily_calls: int = DAILY_CALLS,
+        profile: ProfileName = "default",
     ) -> None:
         self.palace = palace
         self.actor = actor
@@ -91,6 +95,7 @@ class Mind:
         self._options = options or Options(mode="fast")
         self._engines = engines
         self._provider = provider
+        self._profile: ProfileName = profile
         self._budget = Budget(palace.ledger, daily_calls)
         self._saver = Saver(palace, halls=halls, actor=actor, wing=self.wing)
         self._keeper = Keeper(palace, actor)
@@ -255,8 +260,7 @@ class Mind:
                 raise UsageError(f"{procedure_id} is a {kind}: only procedures have outcomes")
             found = record_outcome(cx, id_, success, actor=self.actor, now=now, session=session, note=note)
             memory = memory_of(cx, "procedure", id_, palace.salt, now)
-        preferences = part("preferences")
-        if found.preference and hasattr(preferences, "implicit_feedback"):
+        if found.preference:
             preferences.implicit_feedback(palace, found.preference, success, actor=self.actor)
         return memory
 
@@ -285,10 +289,21 @@ class Mind:
         self, *, wing: str | None = None, dry_run: bool = False, force: bool = False
     ) -> dict[str, Any]:
         """Run one cycle: score episodes, dim or put away what counts little, find patterns."""
-        told = needed("consolidation").consolidate(
-            self.palace, wing=wing, dry_run=dry_run, force=force, llm=self.metered(), actor=self.actor
+        return consolidation.consolidate(
+            self.palace,
+            wing=wing,
+            dry_run=dry_run,
+            force=force,
+            llm=self.metered(),
+            actor=self.actor,
+            profile=self._profile,
         )
-        return dict(told)
+
+    def consolidate_if_due(self) -> dict[str, Any] | None:
+        """Run a cycle if one is due; None where none is, or it cannot be written."""
+        if self.palace.ledger.read_only or not consolidation.should_run(self.palace):
+            return None
+        return self.consolidate()
 
     def verify(
         self,
@@ -302,19 +317,17 @@ class Mind:
         if entry_id is not None:
             with self.palace.ledger.read() as cx:
                 entry_id = resolve(cx, entry_id)[1]
-        told = needed("conditions").verify(
+        return conditions.verify(
             self.palace, entry_id, environment, dry_run=dry_run, wing=wing, actor=self.actor
         )
-        return dict(told)
 
     def check_environment(
         self, environment: Mapping[str, Any], *, wing: str | None = None, merge: bool = False
     ) -> dict[str, Any]:
         """Compare an environment with the last one of a wing, and verify what depends on it."""
-        told = needed("environment").check_environment(
+        return check_environment(
             self.palace, environment, wing=wing or self.wing, merge=merge, actor=self.actor
         )
-        return dict(told)
 
     def reflect(
         self,
@@ -326,7 +339,7 @@ class Mind:
         wing: str | None = None,
     ) -> dict[str, Any]:
         """Think about how something went; changes nothing unless ``apply`` is true."""
-        told = needed("reflection").reflect(
+        return reflection.reflect(
             self.palace,
             task_description,
             outcome=outcome,
@@ -336,30 +349,24 @@ class Mind:
             wing=wing,
             actor=self.actor,
         )
-        return dict(told)
 
     def replay(self, theme_text: str | None = None, *, seed: int | None = None) -> dict[str, Any]:
         """Look for hypotheses that join what is far apart."""
-        told = needed("replay").replay(
-            self.palace, theme_text, llm=self.metered(), seed=seed, actor=self.actor
-        )
-        return dict(told)
+        return replay.replay(self.palace, theme_text, llm=self.metered(), seed=seed, actor=self.actor)
 
     def creative_pool(self, status: str | None = None) -> dict[str, Any]:
         """List hypotheses, the pending ones unless another status is named."""
-        return dict(needed("pool").creative_pool(self.palace, status))
+        return pool.creative_pool(self.palace, status)
 
     def hypothesis_feedback(self, hypothesis_id: str, confirmed: bool) -> dict[str, Any]:
         """Say whether a hypothesis is right."""
-        told = needed("pool").hypothesis_feedback(self.palace, hypothesis_id, confirmed, actor=self.actor)
-        return dict(told)
+        return pool.hypothesis_feedback(self.palace, hypothesis_id, confirmed, actor=self.actor)
 
     def extract_preferences(self, limit: int = 50, session: str | None = None) -> dict[str, Any]:
         """Look through the latest episodes for what the user prefers."""
-        told = needed("preferences").extract(
+        return preferences.extract(
             self.palace, llm=self.metered(), limit=limit, session=session, actor=self.actor
         )
-        return dict(told)
 
     def get_preferences(
         self,
@@ -368,17 +375,16 @@ class Mind:
         preference_type: str | None = None,
     ) -> dict[str, Any]:
         """List preferences, those that fit a context first."""
-        told = needed("preferences").preferences(
+        return preferences.preferences(
             self.palace,
             context_text=context_text,
             min_confidence=min_confidence,
             preference_type=preference_type,
         )
-        return dict(told)
 
     def check_preference_conflicts(self) -> dict[str, Any]:
         """List preferences that speak against each other; changes nothing."""
-        return dict(needed("preferences").conflicts(self.palace))
+        return preferences.conflicts(self.palace)
 
     def inject_preference(
         self,
@@ -390,7 +396,7 @@ class Mind:
         wing: str | None = None,
     ) -> dict[str, Any]:
         """Keep a preference that somebody states."""
-        told = needed("preferences").inject(
+        return preferences.inject(
             self.palace,
             preference_text,
             preference_type=preference_type,
@@ -400,12 +406,10 @@ class Mind:
             wing=wing,
             actor=self.actor,
         )
-        return dict(told)
 
     def record_preference_feedback(self, preference_id: str, confirmed: bool) -> dict[str, Any]:
         """Say whether a preference is right."""
-        told = needed("preferences").feedback(self.palace, preference_id, confirmed, actor=self.actor)
-        return dict(told)
+        return preferences.feedback(self.palace, preference_id, confirmed, actor=self.actor)
 
     def metered(self) -> Provider | None:
         """Return the language model with the budget that its purposes share."""
@@ -419,10 +423,9 @@ class Mind:
     def _preferring(
         self, query: str, vector: Any, wing: str | None, now: int
     ) -> tuple[Mapping[str, Any], ...]:
-        preferences = part("preferences")
-        if preferences is None or self.palace.ledger.read_only:
+        if self.palace.ledger.read_only:
             return ()
-        return tuple(preferences.for_recall(self.palace, query, vector, wing=wing, now=now))
+        return preferences.for_recall(self.palace, query, vector, wing=wing, now=now)
 
     def _matched(self, cx: Any, one: Trigger, now: int) -> Matched:
         memory = memory_of(cx, "procedure", one.procedure.id, self.palace.salt, now)

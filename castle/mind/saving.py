@@ -1,7 +1,6 @@
 """Saving: what somebody states is filed as a drawer, word for word, and then kept in mind.
 
-No model is needed and none is loaded. A kill between the two steps leaves the drawer; the same save again
-finds it and goes on.
+No model is needed and none is loaded. Both happen in one transaction.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from castle.errors import UsageError
+from castle.mind import preferences
 from castle.mind.conditions import attach, check_expression
 from castle.mind.emotion import score
 from castle.mind.given import Given, shown
 from castle.mind.objects import Memory, memory_of
-from castle.mind.parts import part
 from castle.mind.thresholds import DUPLICATE, calibrated
 from castle.mind.working import let_go, to_evict
 from castle.mine.formats.base import exact_bytes
@@ -206,7 +205,7 @@ class Saver:
                     set_outcome(cx, id_, outcome, reason="said so", actor=self._actor, now=now)
             if session:
                 begin_session(cx, session, now, wing=added.wing)
-            _detect(palace, cx, added.id, content, given.text("role") or "user", felt, now)
+            preferences.detect(palace, cx, added.id, content, given.text("role") or "user", felt, now)
             found.append(memory_of(cx, "drawer", added.id, palace.salt, now))
 
         added = self.file(content, given.text("room") or "episodes", given.text("wing") or None, also)
@@ -330,15 +329,6 @@ def origin_of(prefixed: str) -> tuple[Origin | None, str]:
         if prefixed.startswith(mark):
             return origin, prefixed[len(mark) :].strip()
     return None, prefixed
-
-
-def _detect(
-    palace: Palace, cx: Connection, drawer: str, text: str, role: str, valence: float, now: int
-) -> None:
-    """Look for what an episode says of preferences."""
-    preferences = part("preferences")
-    if preferences is not None:
-        preferences.detect(palace, cx, drawer, text, role, valence, now)
 
 
 def _witnesses(added: Added, session: str) -> list[Source]:

@@ -108,6 +108,7 @@ class MemorySystem:
             engines=lambda: engines,
             provider=lambda: llm_client or named_provider(self.settings),
             daily_calls=llm_daily_limit,
+            profile=self.settings.consolidation_profile,
         )
         self._loader: threading.Thread | None = None
         if background:

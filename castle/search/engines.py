@@ -48,8 +48,9 @@ def engines_of(settings: Settings, palace: Palace) -> Engines:
 
     def soar() -> ReadyRules:
         from castle.search.soar import Mindful, shared_engine
+        from castle.search.soar_engine import rules_of
 
-        rules = settings.soar_rules_path
+        rules = rules_of(settings)
         return shared_engine(rules) if rules is None else Mindful(shared_engine(rules), palace)
 
     return Engines(

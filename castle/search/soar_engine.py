@@ -17,14 +17,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
+from castle.config.settings import Settings
 from castle.errors import CastleError
 from castle.search import soar_kernel
 from castle.search.run import StageUnavailable
 
 PACKAGED_RULES = Path(__file__).parents[1] / "rules" / "castle-boost.soar"
 MIND_RULES = PACKAGED_RULES.with_name("castle-mind.soar")
-MIND = "mind"
-"""What the setting of the rules is called by for those packaged ones that go by the mind, too."""
+"""The packaged rules and those that go by what the mind holds, too."""
 ANSWER_SECONDS = 0.2
 """Time for one query."""
 START_SECONDS = 2.0
@@ -235,17 +235,17 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
+def rules_of(settings: Settings) -> Path | None:
+    """Return the file of the rules that the settings ask for, None for the packaged ones."""
+    return settings.soar_rules_path or (MIND_RULES if settings.soar_mind else None)
+
+
 _engines: dict[Path | None, SoarEngine] = {}
 _engines_lock = threading.Lock()
 
 
 def shared_engine(rules: Path | None = None) -> SoarEngine:
-    """Return this process's engine for a rules file; it is closed when the interpreter exits.
-
-    ``mind`` stands for the packaged rules of that name, unless there is such a file.
-    """
-    if rules is not None and rules.name == MIND and not rules.expanduser().exists():
-        rules = MIND_RULES
+    """Return this process's engine for a rules file; it is closed when the interpreter exits."""
     with _engines_lock:
         if rules not in _engines:
             _engines[rules] = SoarEngine(rules)

@@ -87,9 +87,7 @@ class Ingesting(Capturing, Remembering):
 
     def background_consolidate(self) -> dict[str, Any] | None:
         """Run a cycle of consolidation if one is due."""
-        from castle.mind.background import consolidate_if_due
-
-        told = consolidate_if_due(self._palace(), self._mind().metered())
+        told = self._mind().consolidate_if_due()
         if told is None:
             return None
         return {name: value for name, value in told.items() if isinstance(value, int | float | str)}

@@ -217,6 +217,7 @@ class Remembering(Searching):
             engines=self._engines,
             provider=self._named_provider,
             daily_calls=self.settings.llm_daily_calls,
+            profile=self.settings.consolidation_profile,
         )
 
     def _named_provider(self) -> Provider | None:

@@ -9,7 +9,6 @@ import pytest
 
 from castle.errors import UsageError
 from castle.mind import pattern_search
-from castle.mind.background import consolidate_if_due
 from castle.mind.consolidation import consolidate, should_run, status
 from castle.mind.mind import Mind
 from castle.mind.repetition import keyword_repetitions
@@ -265,10 +264,11 @@ def test_cycles_of_a_wing_and_of_the_palace_count_once(
 
 
 def test_it_runs_by_itself_when_it_is_due(palace: Palace) -> None:
-    assert consolidate_if_due(palace) is None
+    mind = Mind(palace, actor="test", halls={}, profile="compat")
+    assert mind.consolidate_if_due() is None
     file_all(palace, chatter(12), "a")
-    told = consolidate_if_due(palace)
-    assert told is not None and told["total_scored"] == 12
-    assert consolidate_if_due(palace) is None
+    told = mind.consolidate_if_due()
+    assert told is not None and (told["total_scored"], told["profile"]) == (12, "compat")
+    assert mind.consolidate_if_due() is None
     palace.ledger.read_only = True
-    assert consolidate_if_due(palace) is None
+    assert mind.consolidate_if_due() is None

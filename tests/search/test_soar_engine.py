@@ -139,6 +139,18 @@ def test_the_mind_adds_to_the_packaged_rules_only_where_it_holds_something(tmp_p
     mind.close()
 
 
+def test_the_setting_lets_a_search_go_by_the_mind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, rules, tagged in (("false", None, False), ("true", MIND_RULES, True)):
+        patient = SoarEngine(rules, answer_seconds=PATIENCE, start_seconds=PATIENCE)
+        monkeypatch.setitem(soar_engine._engines, rules, patient)
+        monkeypatch.setenv("CASTLE_SOAR_MIND", value)
+        with Castle(tmp_path / "palace", embedder="fake") as castle:
+            castle.memory_pin(castle.memory_save("We bought a hive").memory.id)
+            (hit,) = castle.search("hive", mode="boosted").hits
+            assert ("pinned" in hit.soar_tags) == tagged
+        patient.close()
+
+
 def test_without_an_intent_no_type_matches(engine: SoarEngine) -> None:
     found = search(engine, "hives", "bees", SoarFacts("a", "ants", "decisions", None, False, 0.5))
     assert found == {"a": ()}
