@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -129,7 +130,8 @@ class Scheduler:
         while not self._ended.wait(LOOK_SECONDS):
             try:
                 self.tick()
-            except Exception:  # the edge of a thread: what cannot be done now may be done at the next look
+            except Exception as error:  # the edge of a thread: what cannot be done now may be at the next look
+                _log.warning("background work waits: %s", error)
                 self._not_before = self._clock() + AGAIN_SECONDS
         self.release()
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert, select, update
 from castle.errors import NotFoundError, UsageError
 from castle.store.ledger import to_json
 from castle.store.mind_index import index
-from castle.store.mind_rows import cite, new_id, norm_hash, note_change, sources_of
+from castle.store.mind_rows import cite, new_id, norm_hash, note_change, said_again, sources_of, standing
 from castle.store.mind_tables import mem_fact_triples, mem_facts, mem_history
 from castle.store.mind_values import DERIVED, ORIGINS, Fact, Origin, Source
 
@@ -51,7 +51,7 @@ def add_fact(
         raise UsageError("the statement is empty")
     given = tuple(sources)
     digest = norm_hash(statement)
-    known = _same(cx, digest, wing) or near
+    known = standing(cx, "fact", digest, wing) or near
     if known is not None:
         witnesses = given if drawer is None else (*given, Source("drawer", drawer))
         reinforce(cx, known, witnesses, reason="said again", actor=actor, now=now)
@@ -245,16 +245,6 @@ def to_fact(row: Any) -> Fact:
     )
 
 
-def _same(cx: Connection, digest: str, wing: str | None) -> str | None:
-    query = select(mem_facts.c.id).where(
-        mem_facts.c.norm_hash == digest,
-        mem_facts.c.wing.is_not_distinct_from(wing),
-        mem_facts.c.invalidated_at.is_(None),
-    )
-    found: str | None = cx.execute(query.order_by(mem_facts.c.created_at).limit(1)).scalar()
-    return found
-
-
 def _merge(
     cx: Connection,
     id_: str,
@@ -269,14 +259,7 @@ def _merge(
     if confidence > found.confidence:
         delta = clamp(confidence) - found.confidence
         change_confidence(cx, id_, delta, reason="stated with more confidence", actor=actor, now=now)
-    joined = list(dict.fromkeys((*found.tags, *tags)))
-    values: dict[str, Any] = {"tags_json": to_json(joined)}
-    values["metadata_json"] = to_json({**found.metadata, **(metadata or {})})
-    if found.state != "active":
-        values["state"] = "active"
-        reason = "said again"
-        note_change(cx, "fact", id_, "state", found.state, "active", reason=reason, actor=actor, now=now)
-    cx.execute(update(mem_facts).where(mem_facts.c.id == id_).values(**values))
+    said_again(cx, "fact", found, tags, metadata, actor=actor, now=now)
 
 
 def _weakened_since(cx: Connection, id_: str, moment: int) -> bool:

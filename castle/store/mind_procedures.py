@@ -12,7 +12,7 @@ from castle.errors import NotFoundError, UsageError
 from castle.store.ledger import to_json
 from castle.store.mind_facts import clamp
 from castle.store.mind_index import index
-from castle.store.mind_rows import cite, new_id, norm_hash, note_change
+from castle.store.mind_rows import cite, new_id, norm_hash, note_change, said_again, standing
 from castle.store.mind_tables import mem_procedure_outcomes, mem_procedures
 from castle.store.mind_values import DERIVED, ORIGINS, Origin, Procedure, Source
 
@@ -51,10 +51,10 @@ def add_procedure(
         raise UsageError("the procedure is empty")
     given = tuple(sources)
     digest = norm_hash(f"{trigger}\n{content}")
-    known = _same(cx, digest, wing)
+    known = standing(cx, "procedure", digest, wing)
     if known is not None:
         cite(cx, "procedure", known, given, now)
-        _merge(cx, known, tags, metadata, actor, now)
+        said_again(cx, "procedure", get_procedure(cx, known), tags, metadata, actor=actor, now=now)
         return get_procedure(cx, known)
     if variant_of is not None:
         variant_of = root_of(cx, variant_of)
@@ -233,29 +233,6 @@ def to_procedure(row: Any) -> Procedure:
         row.created_at,
         row.updated_at,
     )
-
-
-def _same(cx: Connection, digest: str, wing: str | None) -> str | None:
-    query = select(mem_procedures.c.id).where(
-        mem_procedures.c.norm_hash == digest,
-        mem_procedures.c.wing.is_not_distinct_from(wing),
-        mem_procedures.c.invalidated_at.is_(None),
-    )
-    found: str | None = cx.execute(query.limit(1)).scalar()
-    return found
-
-
-def _merge(
-    cx: Connection, id_: str, tags: Sequence[str], metadata: Mapping[str, object] | None, actor: str, now: int
-) -> None:
-    found = get_procedure(cx, id_)
-    values: dict[str, Any] = {"tags_json": to_json(list(dict.fromkeys((*found.tags, *tags))))}
-    values["metadata_json"] = to_json({**found.metadata, **(metadata or {})})
-    if found.state != "active":
-        values["state"] = "active"
-        reason = "said again"
-        note_change(cx, "procedure", id_, "state", found.state, "active", reason=reason, actor=actor, now=now)
-    cx.execute(update(mem_procedures).where(mem_procedures.c.id == id_).values(**values))
 
 
 def set_counts(cx: Connection, id_: str, successes: int, failures: int) -> None:

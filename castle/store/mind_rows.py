@@ -8,6 +8,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -26,7 +27,7 @@ from castle.store.mind_tables import (
     mem_sources,
     mem_working,
 )
-from castle.store.mind_values import Change, Kind, Source
+from castle.store.mind_values import Change, Fact, Kind, Procedure, Source
 from castle.store.reading import full_id
 
 PREFIXES: Mapping[str, Kind] = {
@@ -48,6 +49,9 @@ TABLES = {
 }
 """Where each kind of thing of the mind has its row; drawers have theirs in the archive."""
 
+Stated = Literal["fact", "procedure"]
+"""What is told from other things of its kind by its words."""
+
 _ID = re.compile(r"([a-z]+)_[0-9a-f]{16}")
 
 
@@ -67,6 +71,40 @@ def kind_of(id_: str) -> Kind | None:
     """Return the kind that an id names by its prefix, None for any other id."""
     match = _ID.fullmatch(id_)
     return PREFIXES.get(match[1]) if match else None
+
+
+def standing(cx: Connection, kind: Stated, digest: str, wing: str | None) -> str | None:
+    """Return the fact or procedure of a wing with these words that still holds, the oldest of several."""
+    table = TABLES[kind]
+    query = select(table.c.id).where(
+        table.c.norm_hash == digest, table.c.wing.is_not_distinct_from(wing), table.c.invalidated_at.is_(None)
+    )
+    found: str | None = cx.execute(query.order_by(table.c.created_at).limit(1)).scalar()
+    return found
+
+
+def said_again(
+    cx: Connection,
+    kind: Stated,
+    found: Fact | Procedure,
+    tags: Sequence[str],
+    metadata: Mapping[str, object] | None,
+    *,
+    actor: str,
+    now: int,
+) -> None:
+    """Take over what a second statement brings, and call what was put away back to mind."""
+    table = TABLES[kind]
+    values = {
+        "tags_json": to_json(list(dict.fromkeys((*found.tags, *tags)))),
+        "metadata_json": to_json({**found.metadata, **(metadata or {})}),
+        "state": "active",
+    }
+    if found.state != "active":
+        note_change(
+            cx, kind, found.id, "state", found.state, "active", reason="said again", actor=actor, now=now
+        )
+    cx.execute(update(table).where(table.c.id == found.id).values(**values))
 
 
 def resolve(cx: Connection, given: str) -> tuple[Kind, str]:
