@@ -8,9 +8,9 @@ live as long does none. What a job did, or why it failed, stands in the status o
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -38,6 +38,7 @@ AGAIN_SECONDS = 20.0
 LOOK_SECONDS = 1.0
 STOP_SECONDS = 3.0
 _HASTE = 0.5
+_log = logging.getLogger(__name__)
 _PREFIX = "background."
 _MOST_ERROR = 300
 
@@ -130,7 +131,9 @@ class Scheduler:
         while not self._ended.wait(LOOK_SECONDS):
             try:
                 self.tick()
-            except Exception as error:  # the edge of a thread: what cannot be done now may be at the next look
+            except (
+                Exception
+            ) as error:  # the edge of a thread: what cannot be done now may be at the next look
                 _log.warning("background work waits: %s", error)
                 self._not_before = self._clock() + AGAIN_SECONDS
         self.release()
