@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import synthetic
-from castle.mind.consolidation import consolidate, should_run
+from castle.mind.consolidation.cycle import consolidate, should_run
 from castle.mind.mind import Mind
 from castle.novelty.scoring import update
 from castle.records import Chunk, Scope

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, insert
 
 from castle.clock import parse_iso
 from castle.errors import CastleError, UsageError
-from castle.mind.conditions import attach, check_expression
+from castle.mind.conditions.verifying import attach, check_expression
 from castle.mind.given import shown
 from castle.mind.saving import origin_of
 from castle.store.ledger import to_json

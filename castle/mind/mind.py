@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from castle.errors import NotFoundError, UsageError
 from castle.llm.budget import DAILY_CALLS, Budget, Metered
-from castle.mind import conditions, consolidation, pool, preferences, reflection, replay
 from castle.mind.asking import Recalled, read
-from castle.mind.environment import check_environment
+from castle.mind.conditions import verifying
+from castle.mind.consolidation import cycle
+from castle.mind.consolidation.scoring import ProfileName
+from castle.mind.environment.checking import check_environment
 from castle.mind.given import shown
 from castle.mind.importing import WING, Imported, import_database
 from castle.mind.keeping import Cold, Keeper, Kept
 from castle.mind.objects import Memory, memory_of
+from castle.mind.preferences import learning
 from castle.mind.procedural import EXPLORE_RATIO, TOP_K, Better, Trigger, better_variants, match, triggered
 from castle.mind.recalling import Recaller
+from castle.mind.reflection import reflecting
+from castle.mind.replay import pool, replaying
 from castle.mind.report import status
 from castle.mind.saving import Saved, Saver
-from castle.mind.scoring import ProfileName
 from castle.mind.seeding import Seeded, seed
 from castle.mind.thresholds import TRIGGER
 from castle.mind.working import complete, let_go, route
@@ -261,7 +265,7 @@ class Mind:
             found = record_outcome(cx, id_, success, actor=self.actor, now=now, session=session, note=note)
             memory = memory_of(cx, "procedure", id_, palace.salt, now)
         if found.preference:
-            preferences.implicit_feedback(palace, found.preference, success, actor=self.actor)
+            learning.implicit_feedback(palace, found.preference, success, actor=self.actor)
         return memory
 
     def better_variants(self, procedure_id: str) -> list[Better]:
@@ -289,7 +293,7 @@ class Mind:
         self, *, wing: str | None = None, dry_run: bool = False, force: bool = False
     ) -> dict[str, Any]:
         """Run one cycle: score episodes, dim or put away what counts little, find patterns."""
-        return consolidation.consolidate(
+        return cycle.consolidate(
             self.palace,
             wing=wing,
             dry_run=dry_run,
@@ -301,7 +305,7 @@ class Mind:
 
     def consolidate_if_due(self) -> dict[str, Any] | None:
         """Run a cycle if one is due; None where none is, or it cannot be written."""
-        if self.palace.ledger.read_only or not consolidation.should_run(self.palace):
+        if self.palace.ledger.read_only or not cycle.should_run(self.palace):
             return None
         return self.consolidate()
 
@@ -317,7 +321,7 @@ class Mind:
         if entry_id is not None:
             with self.palace.ledger.read() as cx:
                 entry_id = resolve(cx, entry_id)[1]
-        return conditions.verify(
+        return verifying.verify(
             self.palace, entry_id, environment, dry_run=dry_run, wing=wing, actor=self.actor
         )
 
@@ -339,7 +343,7 @@ class Mind:
         wing: str | None = None,
     ) -> dict[str, Any]:
         """Think about how something went; changes nothing unless ``apply`` is true."""
-        return reflection.reflect(
+        return reflecting.reflect(
             self.palace,
             task_description,
             outcome=outcome,
@@ -352,7 +356,7 @@ class Mind:
 
     def replay(self, theme_text: str | None = None, *, seed: int | None = None) -> dict[str, Any]:
         """Look for hypotheses that join what is far apart."""
-        return replay.replay(self.palace, theme_text, llm=self.metered(), seed=seed, actor=self.actor)
+        return replaying.replay(self.palace, theme_text, llm=self.metered(), seed=seed, actor=self.actor)
 
     def creative_pool(self, status: str | None = None) -> dict[str, Any]:
         """List hypotheses, the pending ones unless another status is named."""
@@ -364,7 +368,7 @@ class Mind:
 
     def extract_preferences(self, limit: int = 50, session: str | None = None) -> dict[str, Any]:
         """Look through the latest episodes for what the user prefers."""
-        return preferences.extract(
+        return learning.extract(
             self.palace, llm=self.metered(), limit=limit, session=session, actor=self.actor
         )
 
@@ -375,7 +379,7 @@ class Mind:
         preference_type: str | None = None,
     ) -> dict[str, Any]:
         """List preferences, those that fit a context first."""
-        return preferences.preferences(
+        return learning.preferences(
             self.palace,
             context_text=context_text,
             min_confidence=min_confidence,
@@ -384,7 +388,7 @@ class Mind:
 
     def check_preference_conflicts(self) -> dict[str, Any]:
         """List preferences that speak against each other; changes nothing."""
-        return preferences.conflicts(self.palace)
+        return learning.conflicts(self.palace)
 
     def inject_preference(
         self,
@@ -396,7 +400,7 @@ class Mind:
         wing: str | None = None,
     ) -> dict[str, Any]:
         """Keep a preference that somebody states."""
-        return preferences.inject(
+        return learning.inject(
             self.palace,
             preference_text,
             preference_type=preference_type,
@@ -409,7 +413,7 @@ class Mind:
 
     def record_preference_feedback(self, preference_id: str, confirmed: bool) -> dict[str, Any]:
         """Say whether a preference is right."""
-        return preferences.feedback(self.palace, preference_id, confirmed, actor=self.actor)
+        return learning.feedback(self.palace, preference_id, confirmed, actor=self.actor)
 
     def metered(self) -> Provider | None:
         """Return the language model with the budget that its purposes share."""
@@ -425,7 +429,7 @@ class Mind:
     ) -> tuple[Mapping[str, Any], ...]:
         if self.palace.ledger.read_only:
             return ()
-        return preferences.for_recall(self.palace, query, vector, wing=wing, now=now)
+        return learning.for_recall(self.palace, query, vector, wing=wing, now=now)
 
     def _matched(self, cx: Any, one: Trigger, now: int) -> Matched:
         memory = memory_of(cx, "procedure", one.procedure.id, self.palace.salt, now)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from castle.clock import to_iso
-from castle.mind.conditions import condition_of
+from castle.mind.conditions.verifying import condition_of
 from castle.mind.working import attention, zone
 from castle.store.mind_episodes import get_episode
 from castle.store.mind_facts import get_fact

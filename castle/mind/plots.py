@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from castle.errors import CastleError
-from castle.mind.consolidation import JOB
+from castle.mind.consolidation.cycle import JOB
 from castle.mind.working import ENDANGERED, FAINT, SESSION_END, TAU_SECONDS, attention
 from castle.store.mind_cycles import STATES, last_cycle, scores_of, strongest_edges, texts
 from castle.store.mind_texts import texts_of

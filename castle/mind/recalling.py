@@ -18,6 +18,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from castle.clock import parse_iso
 from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
 from castle.mind.asking import Asked, Recalled
+from castle.mind.consolidation.scoring import retention_factor
 from castle.mind.fusing import RETENTION, Fusion, Key, joined
 from castle.mind.objects import (
     LAYERS,
@@ -29,9 +30,8 @@ from castle.mind.objects import (
     of_procedure,
     of_working,
 )
-from castle.mind.pool import push_to_working
 from castle.mind.procedural import Trigger, match
-from castle.mind.scoring import retention_factor
+from castle.mind.replay.pool import push_to_working
 from castle.mind.working import access, attention, refresh
 from castle.records import Scope
 from castle.search.options import Options

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, func, select
 
 from castle.clock import to_iso
-from castle.mind import consolidation, pool, preferences, reflection
+from castle.mind.consolidation import cycle
+from castle.mind.preferences import learning
+from castle.mind.reflection import reflecting
+from castle.mind.replay import pool
 from castle.mind.scheduler import background
 from castle.mind.working import ENDANGERED, attention
 from castle.store.mind_edges import sizes
@@ -56,11 +59,11 @@ def status(palace: Palace, budget: Budget, *, configured: bool) -> dict[str, Any
                 "embed_model_ready": palace.embedder_loaded and not palace.unready,
                 "pending_embeddings": pending,
             },
-            "consolidation": consolidation.status(cx),
+            "consolidation": cycle.status(cx),
             "graph": {"node_count": nodes, "edge_count": edges},
             "creative_pool": pool.status(cx),
-            "reflection": reflection.status(cx),
-            "preferences": preferences.status(cx),
+            "reflection": reflecting.status(cx),
+            "preferences": learning.status(cx),
             "sessions": {"known": sessions, "going_on": going},
             "ingest": count_queued(cx),
             "background": background(cx),

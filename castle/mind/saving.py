@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from castle.errors import UsageError
-from castle.mind import preferences
-from castle.mind.conditions import attach, check_expression
+from castle.mind.conditions.verifying import attach, check_expression
 from castle.mind.emotion import score
 from castle.mind.given import Given, shown
 from castle.mind.objects import Memory, memory_of
+from castle.mind.preferences import learning
 from castle.mind.thresholds import DUPLICATE, calibrated
 from castle.mind.working import let_go, to_evict
 from castle.mine.formats.base import exact_bytes
@@ -205,7 +205,7 @@ class Saver:
                     set_outcome(cx, id_, outcome, reason="said so", actor=self._actor, now=now)
             if session:
                 begin_session(cx, session, now, wing=added.wing)
-            preferences.detect(palace, cx, added.id, content, given.text("role") or "user", felt, now)
+            learning.detect(palace, cx, added.id, content, given.text("role") or "user", felt, now)
             found.append(memory_of(cx, "drawer", added.id, palace.salt, now))
 
         added = self.file(content, given.text("room") or "episodes", given.text("wing") or None, also)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from castle.errors import UsageError
-from castle.mind.conditions import attach, check_expression
+from castle.mind.conditions.verifying import attach, check_expression
 from castle.mind.given import shown
 from castle.store.mind_episodes import ASSERTION, describe
 from castle.store.mind_facts import add_fact, change_confidence, get_fact, set_statement

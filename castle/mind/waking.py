@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from sqlalchemy import Connection, select
 
 from castle.clock import to_iso
-from castle.mind.preferences import for_wake_up
+from castle.mind.preferences.learning import for_wake_up
 from castle.mind.working import attention
 from castle.store.mind_tables import mem_facts
 from castle.store.mind_working import items

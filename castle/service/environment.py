@@ -60,7 +60,7 @@ class Checking(Base):
         that of the directory. A dry run only says what would be done. Raises UsageError for what is no
         directory.
         """
-        from castle.mind.environment import check_project
+        from castle.mind.environment.checking import check_project
         from castle.mine.whereabouts import Whereabouts
 
         palace = self._palace()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from castle.mind import environment_collect
-from castle.mind.conditions import attach
+from castle.mind.conditions.verifying import attach
+from castle.mind.environment import collect
 from castle.service import Castle
 from castle.store.mind_facts import add_fact, get_fact
 from tests.cli.conftest import Run
@@ -19,7 +19,7 @@ CONDITION = {"field": "package.json", "operator": "version_changed", "value": "r
 @pytest.fixture(autouse=True)
 def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask no tools: they are the machine's."""
-    monkeypatch.setattr(environment_collect, "tool_versions", lambda project, present: {})
+    monkeypatch.setattr(collect, "tool_versions", lambda project, present: {})
 
 
 def write(project: Path, react: str) -> None:

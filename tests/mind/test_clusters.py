@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castle.mind import calibration, clusters
+from castle.mind.consolidation import calibration, clusters
 from castle.mind.thresholds import calibrated
 from castle.novelty.scoring import update
 from castle.store.catchup import catch_up_vectors

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from castle.errors import UsageError
-from castle.mind.condition_rules import (
+from castle.mind.conditions.rules import (
     MAX_CHECKS,
     MAX_GROUPS_DEEP,
     OPERATORS,
@@ -19,7 +19,7 @@ from castle.mind.condition_rules import (
     read_condition,
     to_json_value,
 )
-from castle.mind.condition_values import compare, look_up, read_version
+from castle.mind.conditions.values import compare, look_up, read_version
 
 VALUES: dict[str, Any] = {
     "node_version": "v18.19.0",

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from castle.errors import NotFoundError, UsageError
-from castle.mind.conditions import attach, check_expression, condition_of, verify
-from castle.mind.environment import check_environment
+from castle.mind.conditions.verifying import attach, check_expression, condition_of, verify
+from castle.mind.environment.checking import check_environment
 from castle.store.graph import Graph
 from castle.store.mind_conditions import KEPT_SNAPSHOTS, get_condition
 from castle.store.mind_facts import add_fact, get_fact, link_triple

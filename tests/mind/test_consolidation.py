@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from castle.errors import UsageError
-from castle.mind import pattern_search
-from castle.mind.consolidation import consolidate, should_run, status
+from castle.mind.consolidation import pattern_search
+from castle.mind.consolidation.cycle import consolidate, should_run, status
+from castle.mind.consolidation.repetition import keyword_repetitions
 from castle.mind.mind import Mind
-from castle.mind.repetition import keyword_repetitions
 from castle.novelty.scoring import update
 from castle.store.catchup import catch_up_vectors
 from castle.store.mind_cycles import begin_cycle, columns, last_cycle, note_progress

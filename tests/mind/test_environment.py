@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from castle.errors import UsageError
-from castle.mind.environment import check_project, collect
-from castle.mind.environment_collect import collect_environment
-from castle.mind.environment_files import file_state
-from castle.mind.environment_manifests import requirement
-from castle.mind.environment_tools import tool_versions, version_in
-from castle.mind.environment_values import MAX_ENTRIES
+from castle.mind.environment.checking import check_project, collect
+from castle.mind.environment.collect import collect_environment
+from castle.mind.environment.files import file_state
+from castle.mind.environment.manifests import requirement
+from castle.mind.environment.tools import tool_versions, version_in
+from castle.mind.environment.values import MAX_ENTRIES
 from castle.store.palace import Palace
 
 
@@ -240,7 +240,7 @@ def test_the_projects_own_environment_tells_its_python(project: Path) -> None:
 
 
 def test_checking_a_project_keeps_what_others_reported(palace: Palace, project: Path) -> None:
-    from castle.mind.environment import check_environment
+    from castle.mind.environment.checking import check_environment
 
     check_environment(palace, {"region": "eu", "package.json": {"old": "1"}}, wing="w", actor="t")
     (project / "Cargo.toml").write_text('[dependencies]\nserde = "1.0.1"\n', encoding="utf-8")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castle.mind import pattern_search
-from castle.mind.consolidation import consolidate
+from castle.mind.consolidation import pattern_search
+from castle.mind.consolidation.cycle import consolidate
+from castle.mind.consolidation.patterns import OCCASIONS, cluster_key, overlaps, propose, review, write
 from castle.mind.mind import Mind
-from castle.mind.patterns import OCCASIONS, cluster_key, overlaps, propose, review, write
 from castle.store.mind_episodes import episodes_by_id
 from castle.store.mind_facts import facts, get_fact
 from castle.store.mind_rows import sources_of

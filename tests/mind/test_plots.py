@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from castle.errors import CastleError
-from castle.mind.consolidation import consolidate
+from castle.mind.consolidation.cycle import consolidate
 from castle.mind.mind import Mind
 from castle.mind.plots import Graph, associations, plot
 from castle.store.palace import Palace

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from castle.errors import NotFoundError, PalaceBusyError, RefusedError, UsageError
-from castle.mind import pool
-from castle.mind.pool import creative_pool, hypothesis_feedback, push_to_working, tidy
+from castle.mind.replay import pool
+from castle.mind.replay.pool import creative_pool, hypothesis_feedback, push_to_working, tidy
 from castle.store.mind_facts import add_fact, get_fact
 from castle.store.mind_hypotheses import Hypothesis, add_hypothesis, change, get_hypothesis, seen_again
 from castle.store.mind_index import embed_missing

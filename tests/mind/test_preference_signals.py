@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castle.mind.preference_cues import languages as known
-from castle.mind.preference_signals import opposed, signals
+from castle.mind.preferences.cues import languages as known
+from castle.mind.preferences.signals import opposed, signals
 from castle.text.names.locales import languages
 
 

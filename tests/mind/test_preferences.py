@@ -10,9 +10,9 @@ import pytest
 from castle.errors import NotFoundError, UsageError
 from castle.llm.base import LlmError
 from castle.llm.budget import Budget, Metered
-from castle.mind.environment import check_environment
-from castle.mind.preference_changes import CUE_CEILING, DAY, INITIAL
-from castle.mind.preferences import (
+from castle.mind.environment.checking import check_environment
+from castle.mind.preferences.changes import CUE_CEILING, DAY, INITIAL
+from castle.mind.preferences.learning import (
     conflicts,
     detect,
     extract,

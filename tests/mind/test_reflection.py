@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from castle.errors import UsageError
-from castle.mind.attribution import by_signs, signs
 from castle.mind.mind import Mind
-from castle.mind.reflection import reflect, status
+from castle.mind.reflection.attribution import by_signs, signs
+from castle.mind.reflection.reflecting import reflect, status
 from castle.store.mind_episodes import count, episodes_by_id
 from castle.store.mind_facts import add_fact, get_fact
 from castle.store.mind_index import by_words

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from castle.errors import UsageError
-from castle.mind import replay_constraints as ten
-from castle.mind.pool import creative_pool, hypothesis_feedback
-from castle.mind.replay import replay
-from castle.mind.replay_pairs import Pair, by_link
-from castle.mind.replay_walk import sample, similarity, walk, weight
+from castle.mind.replay import constraints as ten
+from castle.mind.replay.pairs import Pair, by_link
+from castle.mind.replay.pool import creative_pool, hypothesis_feedback
+from castle.mind.replay.replaying import replay
+from castle.mind.replay.walk import sample, similarity, walk, weight
 from castle.store.mind_edges import add_edge
 from castle.store.mind_facts import add_fact, facts, get_fact
 from castle.store.mind_hypotheses import get_hypothesis

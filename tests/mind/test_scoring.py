@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from castle.mind.scoring import (
+from castle.mind.consolidation.scoring import (
     Features,
     ProfileName,
     compat_threshold,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from castle.mind import pool
 from castle.mind.nearby import Near, distance_for, nearest_facts
-from castle.mind.replay_constraints import (
+from castle.mind.replay import pool
+from castle.mind.replay.constraints import (
     BANAL,
     CROSS_DOMAIN,
     MOST_CONFIDENCE,
@@ -27,7 +27,7 @@ from castle.mind.replay_constraints import (
     two_sources,
     within,
 )
-from castle.mind.replay_pairs import Raw
+from castle.mind.replay.pairs import Raw
 from castle.mind.thresholds import calibrated
 from castle.store.mind_edges import neighbours
 from castle.store.mind_hypotheses import Hypothesis, add_hypothesis, hypotheses, seen_again

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from castle.llm.asking import ask
 from castle.llm.base import Provider
-from castle.mind.preference_signals import PreferenceType, Signal, topic_of
+from castle.mind.preferences.signals import PreferenceType, Signal, topic_of
 from castle.store.mind_said import Said
 
 MOST_SHOWN = 20

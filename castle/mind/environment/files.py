@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from castle.mind.condition_rules import FileState
+from castle.mind.conditions.rules import FileState
 
 MAX_READ_BYTES = 20_000_000
 """A manifest or lock file that is larger is not read."""

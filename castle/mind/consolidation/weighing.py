@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from castle.mind.scoring import Features, ProfileName, score, threshold
+from castle.mind.consolidation.scoring import Features, ProfileName, score, threshold
 from castle.store.mind_cycles import STATES, Columns, Rated
 
 if TYPE_CHECKING:

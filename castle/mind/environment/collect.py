@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from castle.errors import UsageError
-from castle.mind.condition_rules import Environment, FileState
-from castle.mind.condition_values import read_version
-from castle.mind.environment_files import UnlookedError, file_state, read_inside
-from castle.mind.environment_manifests import ABOUT, HASHED, LOCKS, MANIFESTS, Reader
-from castle.mind.environment_tools import TOOLS, tool_versions
-from castle.mind.environment_values import MAX_ENTRIES
+from castle.mind.conditions.rules import Environment, FileState
+from castle.mind.conditions.values import read_version
+from castle.mind.environment.files import UnlookedError, file_state, read_inside
+from castle.mind.environment.manifests import ABOUT, HASHED, LOCKS, MANIFESTS, Reader
+from castle.mind.environment.tools import TOOLS, tool_versions
+from castle.mind.environment.values import MAX_ENTRIES
 
 MAX_FILES = 200
 """Files that are looked at beside manifests and lock files."""

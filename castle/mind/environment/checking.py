@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castle.mind.condition_rules import Environment
-from castle.mind.conditions import files_asked, files_now, judge, latest_environment
-from castle.mind.environment_collect import OWN_FIELDS, collect_environment
-from castle.mind.environment_values import (
+from castle.mind.conditions.rules import Environment
+from castle.mind.conditions.verifying import files_asked, files_now, judge, latest_environment
+from castle.mind.environment.collect import OWN_FIELDS, collect_environment
+from castle.mind.environment.values import (
     changes,
     merged,
     read_environment,

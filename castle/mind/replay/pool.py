@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 from castle.clock import to_iso
 from castle.errors import PalaceBusyError, RefusedError, UsageError
-from castle.mind.replay_constraints import rejected, stability
+from castle.mind.replay.constraints import rejected, stability
 from castle.mind.thresholds import calibrated
 from castle.mind.working import HYPOTHESIS_PREFIX, HYPOTHESIS_PRIORITY, HYPOTHESIS_SESSION
 from castle.store.mind_facts import INSIGHT_CAP, add_fact, get_fact

@@ -23,11 +23,12 @@ from castle.clock import to_iso
 from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
 from castle.llm.base import Provider
 from castle.llm.budget import Purpose, for_purpose
-from castle.mind import calibration, feelings, pattern_search, patterns, preferences
-from castle.mind.clusters import available, families, others
-from castle.mind.repetition import keyword_repetitions
-from castle.mind.scoring import PROFILES, ProfileName, retention_factor
-from castle.mind.weighing import COLD, Weighed, counted, fingerprint, to_write, weigh
+from castle.mind.consolidation import calibration, feelings, pattern_search, patterns
+from castle.mind.consolidation.clusters import available, families, others
+from castle.mind.consolidation.repetition import keyword_repetitions
+from castle.mind.consolidation.scoring import PROFILES, ProfileName, retention_factor
+from castle.mind.consolidation.weighing import COLD, Weighed, counted, fingerprint, to_write, weigh
+from castle.mind.preferences import learning
 from castle.store.mind_cycles import (
     Columns,
     Cycle,
@@ -318,7 +319,7 @@ class _Run:
     def _preferences(self) -> dict[str, Any]:
         """Let what was said of preferences be read, which is part of every cycle."""
         try:
-            told = preferences.extract(self.palace, llm=self.llm, limit=PREFERENCE_EPISODES, actor=self.actor)
+            told = learning.extract(self.palace, llm=self.llm, limit=PREFERENCE_EPISODES, actor=self.actor)
         except CastleError as error:
             self.notes.append(f"preferences were not read: {error}")
             return {}

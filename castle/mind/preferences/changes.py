@@ -12,7 +12,7 @@ from statistics import fmean
 
 from sqlalchemy import Connection
 
-from castle.mind.preference_signals import SAME_TOPIC, Signal, alike
+from castle.mind.preferences.signals import SAME_TOPIC, Signal, alike
 from castle.store.mind_facts import add_fact, change_confidence, get_fact
 from castle.store.mind_preferences import (
     OVER,

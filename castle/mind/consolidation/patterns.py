@@ -85,7 +85,7 @@ def propose(
     cx: Connection, episodes: Sequence[Episode], vectors: NDArray[np.float32], parts: Sequence[Sequence[int]]
 ) -> list[Proposal]:
     """Return a proposal for each cluster, given as places in ``episodes``, as the rule sees it."""
-    from castle.mind.clusters import medoid
+    from castle.mind.consolidation.clusters import medoid
 
     refused = _rejected(cx)
     found = []

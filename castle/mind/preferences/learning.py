@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from castle.errors import UsageError
 from castle.llm.base import LlmError, Provider
 from castle.llm.budget import for_purpose
-from castle.mind.conditions import attach, check_expression, condition_of
+from castle.mind.conditions.verifying import attach, check_expression, condition_of
 from castle.mind.emotion import score
-from castle.mind.preference_changes import (
+from castle.mind.preferences.changes import (
     CUE_CEILING,
     INITIAL,
     change,
@@ -23,9 +23,9 @@ from castle.mind.preference_changes import (
     take_in,
     weigh,
 )
-from castle.mind.preference_conflicts import conflicts, note_conflicts
-from castle.mind.preference_showing import check_type, for_recall, for_wake_up, preferences
-from castle.mind.preference_signals import Signal, signals, topic_of
+from castle.mind.preferences.conflicting import conflicts, note_conflicts
+from castle.mind.preferences.showing import check_type, for_recall, for_wake_up, preferences
+from castle.mind.preferences.signals import Signal, signals, topic_of
 from castle.store.mind_preferences import (
     OVER,
     PROMOTE,
@@ -155,7 +155,7 @@ def _valence(item: Said) -> float:
 def _ask(llm: Provider | None, messages: list[Said], notes: list[str]) -> list[tuple[Said, Signal, str]]:
     if llm is None or not messages:
         return []
-    from castle.mind.preference_llm import found_by
+    from castle.mind.preferences.model import found_by
 
     try:
         return found_by(llm, list({item.id: item for item in messages}.values()))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from castle.mind.preference_cues import UNSPACED, Cue, CueKind, found, is_reaction, topics
+from castle.mind.preferences.cues import UNSPACED, Cue, CueKind, found, is_reaction, topics
 from castle.text.names.locales import locale, shared
 from castle.text.words import words
 

@@ -26,9 +26,9 @@ from sqlalchemy import Connection
 from castle.errors import UsageError
 from castle.llm.base import LlmError, Provider
 from castle.llm.budget import for_purpose
-from castle.mind import pool
 from castle.mind.nearby import embed_waiting, vector_of
-from castle.mind.replay_constraints import (
+from castle.mind.replay import pool
+from castle.mind.replay.constraints import (
     CROSS_DOMAIN,
     NAMES,
     PER_CYCLE,
@@ -37,9 +37,9 @@ from castle.mind.replay_constraints import (
     bounded_walk,
     remote_seed,
 )
-from castle.mind.replay_filter import Filter
-from castle.mind.replay_pairs import Pair, Raw, by_link, by_model, pairs
-from castle.mind.replay_walk import Key, Walk, sample, similarity, topics_of, walk, weight
+from castle.mind.replay.filter import Filter
+from castle.mind.replay.pairs import Pair, Raw, by_link, by_model, pairs
+from castle.mind.replay.walk import Key, Walk, sample, similarity, topics_of, walk, weight
 from castle.mind.thresholds import calibrated
 from castle.store.mind_cycles import begin_cycle, count_cycles, end_cycle, last_cycles
 from castle.store.mind_episodes import episodes_by_id

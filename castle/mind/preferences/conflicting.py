@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from castle.mind.preference_showing import brief
-from castle.mind.preference_signals import SAME_TOPIC, alike, opposed
+from castle.mind.preferences.showing import brief
+from castle.mind.preferences.signals import SAME_TOPIC, alike, opposed
 from castle.mind.thresholds import calibrated
 from castle.store.mind_index import vectors_of
 from castle.store.mind_preferences import STANDING, preferences_where, set_fields

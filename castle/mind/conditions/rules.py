@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from castle.errors import UsageError
-from castle.mind.condition_values import (
+from castle.mind.conditions.values import (
     LEVELS,
     Level,
     Seen,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from castle.errors import CastleError
 from castle.mind import separation
-from castle.mind.clusters import COMPAT_EPS, WITHOUT, available, clusters
-from castle.mind.patterns import Proposal, propose
+from castle.mind.consolidation.clusters import COMPAT_EPS, WITHOUT, available, clusters
+from castle.mind.consolidation.patterns import Proposal, propose
 from castle.store.mind_cycles import Columns
 from castle.store.mind_episodes import episodes_by_id
 from castle.store.mind_index import drawer_vectors

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from castle.llm.base import Provider
 from castle.mind.nearby import telling
-from castle.mind.replay_constraints import LEAST_CONFIDENCE, MOST_CONFIDENCE
-from castle.mind.replay_walk import Key, Walk
+from castle.mind.replay.constraints import LEAST_CONFIDENCE, MOST_CONFIDENCE
+from castle.mind.replay.walk import Key, Walk
 
 NODES = 3
 """Places of each walk that are paired."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from castle.clock import to_iso
 from castle.errors import CastleError, UsageError
-from castle.mind.conditions import condition_of
-from castle.mind.preference_signals import TYPES, topic_of
+from castle.mind.conditions.verifying import condition_of
+from castle.mind.preferences.signals import TYPES, topic_of
 from castle.mind.thresholds import calibrated
 from castle.store.mind_index import vectors_of
 from castle.store.mind_preferences import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from castle.errors import NotFoundError, UsageError
-from castle.mind.condition_rules import (
+from castle.mind.conditions.rules import (
     Environment,
     FileState,
     Verdict,
@@ -23,8 +23,8 @@ from castle.mind.condition_rules import (
     read_condition,
     to_json_value,
 )
-from castle.mind.environment_files import file_state
-from castle.mind.environment_values import from_stored, read_environment, without_secrets
+from castle.mind.environment.files import file_state
+from castle.mind.environment.values import from_stored, read_environment, without_secrets
 from castle.store.mind_conditions import (
     StoredCondition,
     conditions_in,

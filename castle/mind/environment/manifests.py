@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from castle.mind.condition_values import package_name
+from castle.mind.conditions.values import package_name
 
 Named = dict[str, Any]
 Reader = Callable[[str], Named]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from castle.mind.nearby import telling
-from castle.mind.replay_constraints import REMOTE, REMOTE_DEPTH, WALK_STEPS, topic_factor
+from castle.mind.replay.constraints import REMOTE, REMOTE_DEPTH, WALK_STEPS, topic_factor
 from castle.store.mind_edges import neighbours
 from castle.store.mind_values import Edge, Fact
 from castle.text.words import words

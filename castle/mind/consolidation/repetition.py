@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from castle.mind.scoring import REPETITIONS
+from castle.mind.consolidation.scoring import REPETITIONS
 from castle.store.mind_cycles import texts
 
 if TYPE_CHECKING:

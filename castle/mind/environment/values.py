@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from castle.errors import UsageError
-from castle.mind.condition_rules import Environment, FileState
-from castle.mind.condition_values import MAX_DEPTH, MAX_KEYS, MAX_VALUE_CHARS, as_text
+from castle.mind.conditions.rules import Environment, FileState
+from castle.mind.conditions.values import MAX_DEPTH, MAX_KEYS, MAX_VALUE_CHARS, as_text
 from castle.text.served import mask_secrets
 
 MAX_ENTRIES = 20_000

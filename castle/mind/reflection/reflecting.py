@@ -21,7 +21,6 @@ from castle.clock import to_iso
 from castle.errors import CastleError, UsageError
 from castle.llm.base import LlmError, Provider
 from castle.llm.budget import for_purpose
-from castle.mind.attribution import Attribution, by_model, by_signs
 from castle.mind.nearby import (
     Near,
     distance_for,
@@ -31,7 +30,8 @@ from castle.mind.nearby import (
     telling,
     vector_of,
 )
-from castle.mind.strategies import evaluate
+from castle.mind.reflection.attribution import Attribution, by_model, by_signs
+from castle.mind.reflection.strategies import evaluate
 from castle.store.mind_cycles import recalled_since
 from castle.store.mind_facts import change_confidence, get_fact
 from castle.store.mind_procedures import FLOOR, change_weight, get_procedure

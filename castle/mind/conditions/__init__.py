@@ -1,0 +1,1 @@
+"""Falsifiable conditions: their rules, the values they compare, and what becomes of who has one."""

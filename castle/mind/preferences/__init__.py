@@ -1,0 +1,1 @@
+"""What people prefer: learned from what they said, shown beside a recall, confirmed or given up."""

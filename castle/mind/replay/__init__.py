@@ -1,0 +1,1 @@
+"""Replay: hypotheses that join what is far apart, their constraints, and the pool they wait in."""
