@@ -479,7 +479,13 @@ def test_an_id_from_any_answer_works_in_every_tool_that_takes_one(ask: Ask, root
     taking = {name for name, tool in TOOLS.items() if names_ids(tool.input_schema)}
     for id_ in sorted(set().union(*(set(sorted(ids)[:3]) for ids in found.values()))):
         (drawer,) = content(ask("castle_get_drawer", drawer_id=id_))["drawers"]
-        there = {"source_wing": drawer["wing"], "source_room": drawer["room"], "source_drawer_id": id_}
+        target = "backend" if drawer["room"] != "backend" else "decisions"
+        there = {
+            "target_room": target,
+            "source_wing": drawer["wing"],
+            "source_room": drawer["room"],
+            "source_drawer_id": id_,
+        }
         calls: dict[str, dict[str, object]] = {
             "castle_get_drawer": {"drawer_id": id_},
             "castle_update_drawer": {"drawer_id": id_},

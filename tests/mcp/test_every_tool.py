@@ -161,12 +161,12 @@ def test_the_inspector(root: Path, serve: Serve, way: str) -> None:
     known = _known(root)
     for tool, arguments in CALLS:
         given = [
-            f"{key}={json.dumps(value) if isinstance(value, list) else value}"
+            f"{key}={json.dumps(value) if isinstance(value, list | dict) else value}"
             for key, value in _filled(arguments, known).items()
         ]
         options = [part for pair in given for part in ("--tool-arg", pair)]
         answer = _inspect(inspector, [*reach, "--method", "tools/call", "--tool-name", tool, *options])
-        assert not answer.get("isError"), (tool, answer)
+        assert not answer.get("isError") or tool in MAY_REFUSE, (tool, answer)
         _learn(tool, answer["structuredContent"], known)
 
 

@@ -172,28 +172,17 @@ def test_a_backup_while_others_write_is_one_moment(castle: Castle, target: Path,
 
 def test_an_event_is_in_the_spool_or_in_the_ledger_and_never_in_neither(castle: Castle) -> None:
     """The drainer takes the file away between two looks at it."""
-    for number in range(200):
-        note(castle.root, number)
-    stop = threading.Event()
-
-    def drain() -> None:
-        folder, number = castle.root / "spool", 0
-        while not stop.is_set():
-            number += 1
-            try:
-                (folder / "events.jsonl").rename(folder / f"drain-{number:09}.jsonl")
-                (folder / f"drain-{number:09}.jsonl").rename(folder / "events.jsonl")
-            except FileNotFoundError:
-                continue
-
-    drainer = threading.Thread(target=drain)
-    drainer.start()
-    try:
-        for _ in range(50):
-            assert len(backups.spool_lines(castle.root)) == 200
-    finally:
-        stop.set()
-        drainer.join()
+    folder = castle.root / "spool"
+    for taken in range(50):
+        for number in range(4):
+            note(castle.root, 4 * taken + number)
+        target = folder / f"drain-{taken:09}.jsonl"
+        drainer = threading.Thread(target=(folder / "events.jsonl").rename, args=(target,))
+        drainer.start()
+        try:
+            assert len(backups.spool_lines(castle.root)) == 4 * taken + 4
+        finally:
+            drainer.join()
 
 
 def test_a_file_that_exists_is_not_overwritten(castle: Castle, target: Path) -> None:
