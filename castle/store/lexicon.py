@@ -51,6 +51,8 @@ _FORMAT = 3
 _RAW_FIELDS = ("wing", "room", "kind", "role", "speaker", "source", "state")
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
+# As many where more than those are equal.
+_MUCH_SLACK = 1000
 # A float32 score adds up this many distinct powers of two without rounding.
 _BITS = 23
 SPREAD_WORDS = _BITS
@@ -161,6 +163,8 @@ class Lexicon:
             matches.truncated |= len(exact) > MAX_PHRASES
             query = self._query(index, terms, exact[:MAX_PHRASES], scope, quoted)
             hits = searcher.search(query, limit + _SLACK, False).hits
+            if len(hits) == limit + _SLACK and hits[-1][0] == hits[limit - 1][0]:
+                hits = searcher.search(query, limit + _MUCH_SLACK, False).hits
             documents = [(float(score), searcher.doc(address)) for score, address in hits]
             found = [(score, str(d.get_first("id")), d.get_first("sha256")) for score, d in documents]
             found = sorted(found, key=lambda item: (-item[0], item[1]))[:limit]

@@ -64,6 +64,8 @@ _CACHE_BYTES = 64_000_000
 _NEVER = 2**62
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
+# As many where more than those are equal.
+_MUCH_SLACK = 1000
 _IDS_AT_ONCE = 1000
 _TOGETHER = 8
 _TEXTS = ("id", "source", "wing", "room", "kind", "role", "state", "sha256", "text")
@@ -168,7 +170,7 @@ class Vectors:
 
         where = where_clause(scope)
 
-        def nearest(table: Any) -> pa.Table:
+        def nearest(table: Any, slack: int) -> pa.Table:
             query = table.search(vector, vector_column_name="vector").distance_type("cosine")
             query = query.where(where, prefilter=True)
             # One source is small. When drawers were filed and ended is not indexed: to count costs a search.
@@ -178,9 +180,12 @@ class Vectors:
             else:
                 query = query.nprobes(vector_index.PARTS).refine_factor(vector_index.REFINE)
             # Leaving _distance out makes the native side warn on stderr at every query.
-            return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + _SLACK).to_arrow()
+            return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + slack).to_arrow()
 
-        found = self._read(nearest)
+        found = self._read(partial(nearest, slack=_SLACK))
+        distances = found["_distance"]
+        if len(found) == limit + _SLACK and distances[-1] == distances[limit - 1]:
+            found = self._read(partial(nearest, slack=_MUCH_SLACK))
         # LanceDB rounds the query to 16 bits: its distances choose, and these scores rank.
         scores = np.clip(self._units(found) @ (vector / np.linalg.norm(vector)), -1.0, 1.0).tolist()
         rows = zip(found["id"].to_pylist(), scores, found["sha256"].to_pylist(), strict=True)

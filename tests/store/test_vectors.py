@@ -59,9 +59,9 @@ def test_search_is_exact_by_cosine(vectors: Vectors) -> None:
 
 
 def test_equal_vectors_come_by_id(vectors: Vectors) -> None:
-    rows = [make_row(number) for number in range(30)]
-    vectors.apply(rows, make_vectors([1] * 30), Watermark("e", 30))
-    assert found(vectors, 1, limit=7) == sorted(ids(*range(30)))[:7]
+    rows = [make_row(number) for number in range(300)]
+    vectors.apply(rows, make_vectors([1] * 300), Watermark("e", 300))
+    assert found(vectors, 1, limit=7) == sorted(ids(*range(300)))[:7]
 
 
 def test_the_watermark_comes_with_the_batch(vectors: Vectors) -> None:
