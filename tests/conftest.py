@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from castle.models.cache import cache_root
 
@@ -21,6 +22,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Taken before a fixture moves the home: the built-in model is built once for all tests.
 CACHE = cache_root()
+
+# The same examples everywhere, so that a change is what makes a test fail; HYPOTHESIS_PROFILE=search looks for more.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Fixtures of whole modules run before those of a test: nothing of whoever runs the tests may reach them.
 for _name in list(os.environ):

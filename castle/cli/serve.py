@@ -34,6 +34,16 @@ def serve(
             "--allow-host", help="Name that clients may call this server by (repeat it).", metavar="NAME"
         ),
     ] = None,
+    ingest_port: Annotated[
+        int | None,
+        typer.Option(
+            "--ingest-port",
+            help="Answer at this port of 127.0.0.1, too, for hook scripts that send events there, such as 8766.",
+            envvar="CELL_MEM_INGEST_PORT",
+            min=1,
+            max=65535,
+        ),
+    ] = None,
 ) -> int:
     """Serve the palace to agents over HTTP (streamable, Model Context Protocol) until a signal ends it.
 
@@ -47,5 +57,5 @@ def serve(
     token = config.load({"palace_path": palace}).serve_token
     from castle.mcp import http
 
-    address = http.Address(host, port, path, tuple(allow_host or ()))
+    address = http.Address(host, port, path, tuple(allow_host or ()), ingest_port)
     return http.serve(None if palace is None else str(palace), cast("Tier", tools), address, token, note)

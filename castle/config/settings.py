@@ -209,7 +209,12 @@ class Settings:
     llm_endpoint: str | None = _key(
         None, "URL of the provider; null takes the provider's own, and openai-compat has none."
     )
-    llm_api_key: str | None = _key(None, "Key for an external provider.", secret=True)
+    llm_api_key: str | None = _key(
+        None,
+        "Key for an external provider.",
+        env=("CASTLE_LLM_API_KEY", "CELL_MEM_LLM_API_KEY"),
+        secret=True,
+    )
     llm_timeout: float = _key(
         120.0, "Seconds to wait for an answer; 15 at most while llm_provider is not set.", gt=0, le=86_400
     )

@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
@@ -35,13 +35,15 @@ _GRACE_SECONDS = 3
 class Address:
     """Where to listen: ``host`` an IP address or localhost, ``port`` 0 for any that is free.
 
-    ``names`` are further ones that clients may call the server by.
+    ``names`` are further ones that clients may call the server by. At ``also``, a port of 127.0.0.1, the same
+    is answered.
     """
 
     host: str = "127.0.0.1"
     port: int = 8765
     path: str = "/mcp"
     names: Sequence[str] = ()
+    also: int | None = None
 
 
 def check(address: Address, token: str | None) -> None:
@@ -58,6 +60,8 @@ def check(address: Address, token: str | None) -> None:
         raise UsageError(f"{address.host} can be reached by others, which needs a token: {_SET_TOKEN}")
     if token is None and address.names:
         raise UsageError(f"--allow-host lets others call this server, which needs a token: {_SET_TOKEN}")
+    if token is None and address.also is not None:
+        raise UsageError(f"--ingest-port is for {INGEST}, which needs a token: {_SET_TOKEN}")
 
 
 def serve(
@@ -68,7 +72,10 @@ def serve(
     ``say`` is told the URL when it can be called. Raises CastleError when the address cannot be had.
     """
     check(address, token)
-    with _bound(address) as listening:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(_bound(address.host, address.port, "--port"))]
+        if address.also is not None:
+            sockets.append(stack.enter_context(_bound("127.0.0.1", address.also, "--ingest-port")))
         running = Running(palace)
         app = _application(running, tier, address, token)
         config = uvicorn.Config(
@@ -82,11 +89,12 @@ def serve(
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         server = _Server(config)
-        host, port = listening.getsockname()[:2]
-        say(f"serving at http://{_bracketed(host)}:{port}{address.path}")
+        for listening, path in zip(sockets, (address.path, INGEST), strict=False):
+            host, port = listening.getsockname()[:2]
+            say(f"serving at http://{_bracketed(host)}:{port}{path}")
         running.start()
         try:
-            server.run([listening])
+            server.run(sockets)
         finally:
             running.stop()
     code = 130 if signal.SIGINT in server.told else 0
@@ -137,8 +145,9 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _bound(address: Address) -> Iterator[socket.socket]:
-    ip = _ip(address.host)
+def _bound(host: str, port: int, option: str) -> Iterator[socket.socket]:
+    """Listen at a port; raises CastleError that names the option by which another one is chosen."""
+    ip = _ip(host)
     family = socket.AF_INET6 if ip.version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         if os.name == "posix":
@@ -146,11 +155,11 @@ def _bound(address: Address) -> Iterator[socket.socket]:
             # option would let two servers have one port.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((str(ip), address.port))
+            listening.bind((str(ip), port))
             listening.listen(_BACKLOG)
         except OSError as error:
-            where, why = f"{_bracketed(str(ip))}:{address.port}", error.strerror or error
-            raise CastleError(f"cannot listen at {where} ({why}): choose another --port") from error
+            where, why = f"{_bracketed(str(ip))}:{port}", error.strerror or error
+            raise CastleError(f"cannot listen at {where} ({why}): choose another {option}") from error
         yield listening
 
 

@@ -12,8 +12,8 @@ from tests.cli.conftest import Run
 
 @pytest.fixture(autouse=True)
 def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(address: http.Address) -> None:
-        raise AssertionError(f"it would listen at {address}")
+    def refuse(host: str, port: int, option: str) -> None:
+        raise AssertionError(f"it would listen at {host}:{port}")
 
     monkeypatch.setattr(http, "_bound", refuse)
 
@@ -28,6 +28,7 @@ def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--host", "box.example"], "not an IP address"),
         (["--path", "mcp"], "path"),
         (["--port", "70000"], "--port"),
+        (["--ingest-port", "8766"], "castle config set serve_token -"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(run: Run, arguments: list[str], said: str) -> None:

@@ -284,7 +284,7 @@ def test_every_key_is_documented_and_has_a_variable_or_is_a_group() -> None:
         assert key.doc.endswith("."), name
         assert key.expected
         for variable in key.env:
-            assert variable.startswith(("CASTLE_", "MEMPAL_"))
+            assert variable.startswith(("CASTLE_", "MEMPAL_", "CELL_MEM_"))
     seen = [variable for key in keys().values() for variable in key.env]
     assert len(seen) == len(set(seen))
 

@@ -164,6 +164,20 @@ def test_a_name_that_was_allowed_is_answered_and_its_pages_are(serve: Serve) -> 
     assert served.post(**there, origin="https://other.example").status_code == 403
 
 
+def test_events_are_taken_at_a_second_port_for_who_has_the_token(serve: Serve) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    served = serve("--ingest-port", str(port), token=TOKEN)
+    told = {"content": "Buoys are painted in May", "tags": ["hook"], "session_id": "s1"}
+    own = {"authorization": f"Bearer {TOKEN}"}
+    for headers, status in (({}, 401), (own, 202)):
+        answer = httpx.post(f"http://127.0.0.1:{port}/ingest", json=told, headers=headers, timeout=60)
+        assert answer.status_code == status
+    assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    assert served.post(**own).status_code == 200
+
+
 def test_a_taken_port_is_one_line(root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

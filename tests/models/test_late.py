@@ -139,7 +139,7 @@ def test_packing_turns_rows_only_a_little(seed: int, count: int, dim: int) -> No
     assert len(packed) == count * dim // 2
     back = late_module._unpack(packed, dim)
     cosines = (rows * back).sum(axis=1) / np.linalg.norm(back, axis=1)
-    assert (cosines > 0.98).all()
+    assert (cosines > 0.97).all()
 
 
 class Counting:

@@ -121,7 +121,10 @@ def test_tokens_are_bounded_folded_and_the_same_each_time(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text())
 def test_letters_and_digits_are_never_lost(text: str) -> None:
-    assert bool(words(text)) or not any(char.isalnum() for char in unicodedata.normalize("NFKC", text))
+    letters = unicodedata.normalize("NFKC", text).replace(
+        "\u02bc", "'"
+    )  # an apostrophe, though a letter to Unicode
+    assert bool(words(text)) or not any(char.isalnum() for char in letters)
 
 
 @settings(max_examples=200, deadline=None)
