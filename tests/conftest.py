@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Taken before a fixture moves the home: the built-in model is built once for all tests.
 CACHE = cache_root()
 
-# The same examples everywhere, so that a change is what makes a test fail; HYPOTHESIS_PROFILE=search looks for more.
+# The same examples everywhere, so that only a change lets a test fail; HYPOTHESIS_PROFILE=search has others.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
