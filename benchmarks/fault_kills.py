@@ -39,7 +39,7 @@ KINDS = ("mine", "convos", "notes", "facts", "drain", "catch-up")
 ENDLESS = ("notes", "facts")
 """Work that acknowledges every write, and is killed at any moment after the first."""
 WRITERS, WRITES, STOPPED_SECONDS = 8, 100, 20.0
-NOTE_QUERIES = (*QUERIES[:-4], "note11x")
+NOTE_QUERIES = (*QUERIES[:-4], "note11x lantern")
 """Questions that notes answer: what answers none is ranked by times, which differ from palace to palace."""
 LEDGER_CHECKS = ("database", "drawers", "sources", "messages")
 

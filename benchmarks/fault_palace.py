@@ -27,7 +27,11 @@ WORDS = (
     "harbour berth crane ledger pilot tide rope lantern anchor cargo captain storm chart compass galley "
     "rudder signal barrel customs quay ferry mast sail keel deck hold cabin watch bell log"
 ).split()
-QUERIES = tuple(" ".join(WORDS[n : n + 3]) for n in range(0, 28, 4)) + ("file7x3", "note11x", "turn4x", "Ada")
+QUERIES = (
+    *(" ".join(WORDS[n : n + 3]) for n in range(0, 28, 4)),
+    *(f"{word} lantern" for word in ("file7x3", "note11x", "turn4x", "Ada")),
+)
+"""Each has a common word: a thousand drawers to which the fake embedder gives the cosine 0 are no answer."""
 
 
 def settle_environment(home: Path) -> None:

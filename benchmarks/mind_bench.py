@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks import mind_layers, mind_year, synthetic
 from castle import Castle, __version__
+from castle.mind.consolidation.clusters import available
 from castle.mind.mind import Mind
 from castle.store.palace import Palace
 
@@ -63,7 +64,9 @@ def recalling(palace: Palace, count: int) -> dict[str, Any]:
 def page(found: dict[str, Any]) -> str:
     """Return the report as Markdown: one table for each thing measured."""
     about = found["about"]
-    parts = [f"# The mind\n\n`{about['command']}`\n\ncastle {about['castle']}, load {about['load']}."]
+    sought = "patterns were looked for" if about["patterns"] else "no patterns, which need scikit-learn"
+    told = f"castle {about['castle']}, load {about['load']}, {about['minutes']} minutes; {sought}."
+    parts = [f"# The mind\n\n`{about['command']}`\n\n{told}"]
     if "locomo" in found:
         told = found["locomo"]
         rows = [
@@ -149,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     quick = options.quick
     out = options.out or Path("benchmarks/results") / ("quick/mind_bench" if quick else "mind_bench")
-    load = os.getloadavg()[0]
+    load, began = os.getloadavg()[0], time.monotonic()
     for name in ("mind-year", "mind-saves"):
         shutil.rmtree(options.work / name, ignore_errors=True)
     options.work.mkdir(parents=True, exist_ok=True)
@@ -169,7 +172,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     found["about"] = {
         "command": f"python -m benchmarks.mind_bench {' '.join(sys.argv[1:] if argv is None else argv)}",
         "castle": __version__, "python": platform.python_version(), "cpus": os.cpu_count(),
-        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+        "load": [round(load, 1), round(os.getloadavg()[0], 1)], "patterns": available(),
+        "minutes": round((time.monotonic() - began) / 60),
     }  # fmt: skip
     out.parent.mkdir(parents=True, exist_ok=True)
     out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
