@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from castle import Castle
+from castle import Castle, config
 from castle.store.graph_tables import entities, triples
 from castle.store.schema import drawers, sources
 from castle.store.session_tables import messages
@@ -167,8 +167,9 @@ def content(palace: Path) -> dict[str, set[tuple[Any, ...]]]:
 
 
 def tops(palace: Path, queries: Sequence[str] = QUERIES) -> dict[str, list[str]]:
-    """Return the ids of the ten best drawers for each query."""
-    with Castle(palace) as castle:
+    """Return the ids of the ten best drawers for each query, not counting when anything was filed."""
+    settings = config.load({"palace_path": str(palace), "recency_max_boost": 1.0})
+    with Castle(settings=settings) as castle:
         found = {}
         for query in queries:
             result = castle.search(query, limit=10, mode="fast", now=LATER)
