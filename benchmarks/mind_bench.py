@@ -1,12 +1,14 @@
 """The mind in numbers: recall by layer, a simulated year with consolidation, and what saving costs.
 
     python -m benchmarks.mind_bench --work DIR [--locomo FILE] [--episodes 100000] [--quick] [--out FILE]
+        [--resume]
 
 ``--locomo`` measures recall by layer; the conversations are filed below ``--work`` as those of
 ``benchmarks.retrieval`` are, and found again there. The year is lived through in a palace below ``--work``.
 Saving and recalling without a model are measured with none loaded: the limits are 20 ms for 95 of 100 saves,
 and 200 ms for 95 of 100 recalls by words. ``--quick`` takes a small year, and a part of one conversation.
-On a busy machine, ``load`` says how busy, look at the time of the processor.
+On a busy machine, ``load`` says how busy, look at the time of the processor. ``--resume`` goes on after the
+parts that an earlier run has ended.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +68,11 @@ def page(found: dict[str, Any]) -> str:
     """Return the report as Markdown: one table for each thing measured."""
     about = found["about"]
     sought = "patterns were looked for" if about["patterns"] else "no patterns, which need scikit-learn"
-    told = f"castle {about['castle']}, load {about['load']}, {about['minutes']} minutes; {sought}."
+    took = "; ".join(
+        f"{name}: {part['minutes']} minutes, load {part['load'][0]:.1f} to {part['load'][1]:.1f}"
+        for name, part in found["took"].items()
+    )
+    told = f"castle {about['castle']}, {about['cpus']} processors; {sought}. {took}."
     parts = [f"# The mind\n\n`{about['command']}`\n\n{told}"]
     if "locomo" in found:
         told = found["locomo"]
@@ -91,7 +98,7 @@ def page(found: dict[str, Any]) -> str:
         "Recall at 10, %: the archive is what recall was before anything was forgotten.\n\n"
         + _table(["class", "questions", "of them kept", *_WAYS], recall)
     )
-    heads = ["week", "total_scored", "archived", "dimmed", "patterns_detected", "seconds"]
+    heads = ["week", "total_scored", "archived", "dimmed", "patterns_detected", "waiting", "seconds"]
     parts.append("Cycles:\n\n" + _table(heads, [[str(row[key]) for key in heads] for row in year["cycles"]]))
     again = year["idempotent"]
     parts.append(
@@ -149,36 +156,57 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, help="of each conversation, and of each class of the year")
     parser.add_argument("--quick", action="store_true", help="a small one, in about a minute")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--resume", action="store_true", help="go on after the parts that are done")
     options = parser.parse_args(argv)
     quick = options.quick
     out = options.out or Path("benchmarks/results") / ("quick/mind_bench" if quick else "mind_bench")
-    load, began = os.getloadavg()[0], time.monotonic()
-    for name in ("mind-year", "mind-saves"):
-        shutil.rmtree(options.work / name, ignore_errors=True)
     options.work.mkdir(parents=True, exist_ok=True)
-    asked = options.questions or (QUICK["questions"] if quick else 100)
-    found: dict[str, Any] = {
-        "saving": saving(options.work / "mind-saves", QUICK["saves"] if quick else SAVES)
-    }
-    episodes = QUICK["episodes"] if quick else options.episodes
-    weeks = QUICK["weeks"] if quick else mind_year.WEEKS
-    palace, found["year"] = mind_year.simulate(options.work / "mind-year", episodes, weeks, asked)
-    found["recalling"] = recalling(palace, QUICK["recalls"] if quick else RECALLS)
-    palace.close()
-    if options.locomo is not None:
-        small = {"conversations": 1, "questions": 5, "facts": 10}
-        whole = {"conversations": None, "questions": options.questions, "facts": None}
-        found["locomo"] = mind_layers.measure(options.locomo, options.work, **(small if quick else whole))
+    done = options.work / "mind-done.json"
+    found: dict[str, Any] = {}
+    if options.resume and done.exists():
+        found = json.loads(done.read_text(encoding="utf-8"))
+    for name, part in _parts(options).items():
+        if name not in found:
+            load, began = os.getloadavg()[0], time.monotonic()
+            found |= part()
+            minutes = round((time.monotonic() - began) / 60, 1)
+            found.setdefault("took", {})[name] = {"minutes": minutes, "load": [load, os.getloadavg()[0]]}
+            done.write_text(json.dumps(found), encoding="utf-8")
     found["about"] = {
         "command": f"python -m benchmarks.mind_bench {' '.join(sys.argv[1:] if argv is None else argv)}",
         "castle": __version__, "python": platform.python_version(), "cpus": os.cpu_count(),
-        "load": [round(load, 1), round(os.getloadavg()[0], 1)], "patterns": available(),
-        "minutes": round((time.monotonic() - began) / 60),
+        "patterns": available(),
     }  # fmt: skip
     out.parent.mkdir(parents=True, exist_ok=True)
     out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     out.with_suffix(".md").write_text(page(found), encoding="utf-8")
     print(page(found), file=sys.stderr)
+
+
+def _parts(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return what is measured, each part with what it finds."""
+    quick, work = options.quick, options.work
+    asked = options.questions or (QUICK["questions"] if quick else 100)
+
+    def save() -> dict[str, Any]:
+        shutil.rmtree(work / "mind-saves", ignore_errors=True)
+        return {"saving": saving(work / "mind-saves", QUICK["saves"] if quick else SAVES)}
+
+    def live() -> dict[str, Any]:
+        shutil.rmtree(work / "mind-year", ignore_errors=True)
+        episodes = QUICK["episodes"] if quick else options.episodes
+        weeks = QUICK["weeks"] if quick else mind_year.WEEKS
+        palace, year = mind_year.simulate(work / "mind-year", episodes, weeks, asked)
+        with closing(palace):
+            return {"year": year, "recalling": recalling(palace, QUICK["recalls"] if quick else RECALLS)}
+
+    def layers() -> dict[str, Any]:
+        small = {"conversations": 1, "questions": 5, "facts": 10}
+        whole = {"conversations": None, "questions": options.questions, "facts": None}
+        return {"locomo": mind_layers.measure(options.locomo, work, **(small if quick else whole))}
+
+    parts = {"saving": save, "year": live}
+    return {**parts, "locomo": layers} if options.locomo is not None else parts
 
 
 if __name__ == "__main__":

@@ -180,7 +180,10 @@ def take_in(
 @app.command("import-cellmem")
 def import_cellmem(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The database, cell_mem.db.", parser=path_argument)],
+    file: Annotated[
+        Path,
+        typer.Argument(help="The database, cell_mem.db.", parser=path_argument, envvar="CELL_MEM_DB"),
+    ],
     wing: Wing = None,
     as_json: AsJson = False,
 ) -> int:

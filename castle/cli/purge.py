@@ -9,7 +9,7 @@ import typer
 
 from castle.cli.common import AsJson, castle
 from castle.cli.output import PARTIAL, counted, note, say, say_json
-from castle.errors import RefusedError, UsageError
+from castle.errors import PalaceBusyError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from castle.store.purge import Purged
@@ -40,12 +40,25 @@ def purge(
 
     Nothing brings it back, and the text is not filed again. Asks for a typed confirmation; without a terminal
     --yes is needed. Palaces that a restore moved aside lose it, too; files elsewhere are named and left
-    alone. Without anything named, a purge that was interrupted is finished. Exit code 3 when it could not be
-    finished yet.
+    alone. A purge that was interrupted is finished first, also without anything named. Exit code 3 when it
+    could not be finished yet.
     """
     with castle(context) as service:
-        if id is None and source is None and wing is None:
-            return _finish(service.finish_purges(), as_json)
+        nothing = id is None and source is None and wing is None
+        try:
+            finished = service.finish_purges()
+        except PalaceBusyError as error:
+            if not nothing:
+                raise
+            note(f"castle: {error}")
+            return PARTIAL
+        if nothing:
+            return _finish(finished, as_json)
+        if finished:
+            note(
+                f"finished first, because {'it was' if finished == 1 else 'they were'} begun before: "
+                f"{counted(finished, 'purge')}"
+            )
         planned = service.plan_purge(id, source=source, wing=wing, copies=copies)
         if not reason.strip():
             raise UsageError("a purge needs a reason: --reason TEXT, without the text that is to go")

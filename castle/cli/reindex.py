@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from castle.cli.common import AsJson, castle, path_argument
+from castle.cli.hits import second
 from castle.cli.output import PARTIAL, counted, note, progress, say_json
-from castle.clock import to_iso
 from castle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _say_report(report: ReindexReport) -> None:
         note(f"{counted(done.behind, 'drawer')} filed meanwhile get theirs with the next search")
     note(
         "the vectors before stay for searches that are at work; "
-        f"the next filing after {to_iso(done.kept_until)} deletes them"
+        f"the next filing after {second(done.kept_until)} deletes them"
     )
     for mined in report.mined:
         note(f"mined: {counted(mined.drawers_new, 'drawer')} new")

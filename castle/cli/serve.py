@@ -38,7 +38,7 @@ def serve(
         int | None,
         typer.Option(
             "--ingest-port",
-            help="Answer at this port of 127.0.0.1, too, for hook scripts that send events there, such as 8766.",
+            help="Take events of hook scripts at this port of 127.0.0.1, too; they expect 8766.",
             envvar="CELL_MEM_INGEST_PORT",
             min=1,
             max=65535,

@@ -6,10 +6,15 @@ import contextlib
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 
 from castle.errors import ConfigError
+
+LEFT_SECONDS = 3600
+"""After what time a draft is one that a killed process has left."""
 
 if sys.platform != "win32":
     import fcntl
@@ -67,6 +72,7 @@ def exclusive(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _beside(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    _remove_left(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -79,6 +85,13 @@ def _beside(path: Path, data: bytes, mode: int) -> Iterator[Path]:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _remove_left(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        for draft in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * 12}.tmp"):
+            if time.time() - draft.lstat().st_mtime > LEFT_SECONDS:
+                draft.unlink()
 
 
 def _sync_directory(directory: Path) -> None:

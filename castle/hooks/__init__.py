@@ -87,12 +87,35 @@ def run(
         if settings.trouble:
             complain(settings.trouble)
         if not os.path.isdir(settings.palace):  # noqa: PTH112  (pathlib costs a hook several milliseconds)
-            return _homeless(settings.palace, settings.current)
+            return _between(hook, harness, descriptor, settings)
         return _noted(hook, harness, fields(*read(descriptor)), settings, write)
     except Unusable as error:
         return complain(str(error))
     except (OSError, ValueError) as error:
         return complain(f"the event could not be noted: {error}")
+
+
+def _between(hook: str, harness: str, descriptor: int, settings: Settings) -> bool:
+    """Note an event while there is no palace at its place because a restore is at work, or was killed.
+
+    It goes to the palace that was moved aside, whose events are taken over, and where the other one has come
+    meanwhile, there, too.
+    """
+    from castle.hooks import payload, spool
+    from castle.hooks.start import finish_restore
+
+    root = settings.palace
+    aside = spool.moved_aside(root)
+    if not aside or hook in SIGNALS:
+        return _homeless(root, settings.current)
+    event = payload.event(hook, harness, payload.fields(*payload.read(descriptor)))
+    trouble = _append(aside, event)
+    if os.path.isdir(root):  # noqa: PTH112
+        trouble = _append(root, event)
+    if trouble:
+        return complain(f"the event could not be noted: {trouble}")
+    finish_restore(root)
+    return bool(event["transcript"])
 
 
 def _homeless(root: str, current: bool) -> bool:
@@ -120,16 +143,18 @@ def _noted(
     event = payload.event(hook, harness, given)
     waited = spool.oldest(root) if hook == "session-start" else None
     trouble = _append(root, event)
+    check = False
     if hook == "session-start" or (hook == "user-prompt-submit" and settings.recall):
         from castle.hooks import answers
 
         write(answers.answer(hook, given, settings, trouble, waited))
+        check = hook == "session-start" and answers.checked(root, given)
     if trouble:
         return complain(f"the event could not be noted: {trouble}")
     if hook in SAVES:
         due = spool.due(root, hook, str(event["session"]), settings.save_interval)
     else:
-        due = waited is not None or not settings.current
+        due = waited is not None or not settings.current or check
     if due:
         _drain(root)
     return bool(event["transcript"])

@@ -107,15 +107,26 @@ def _wake_up(given: Mapping[str, object], settings: Settings) -> str:
     """Return what was rendered for the directory in which the session begins."""
     if not settings.wake_up or given.get("source") not in SOURCES:
         return ""
-    path = os.path.join(settings.palace, WAKE_UP)  # noqa: PTH118  (pathlib costs several milliseconds)
+    rendered = _rendered(settings.palace)
+    places = rendered.get("places")
+    found = _nearest(places, text(given.get("cwd"), MAX_PATH)) if isinstance(places, dict) else None
+    return _trusted(found if found is not None else rendered.get("general"))
+
+
+def checked(root: str, given: Mapping[str, object]) -> bool:
+    """Whether something is believed under a condition of the directory in which a session begins."""
+    places = _rendered(root).get("checked")
+    cwd = text(given.get("cwd"), MAX_PATH)
+    return isinstance(places, list) and _nearest({str(place): True for place in places}, cwd) is True
+
+
+def _rendered(root: str) -> Mapping[str, object]:
+    path = os.path.join(root, WAKE_UP)  # noqa: PTH118  (pathlib costs several milliseconds)
     try:
         rendered = json.loads(contents(path, _MAX_WAKE_UP))
-        places = rendered.get("places")
-        general = rendered.get("general")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return ""
-    found = _nearest(places, text(given.get("cwd"), MAX_PATH)) if isinstance(places, dict) else None
-    return _trusted(found if found is not None else general)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return rendered if isinstance(rendered, dict) else {}
 
 
 def _nearest(places: Mapping[str, object], cwd: str) -> object:

@@ -49,6 +49,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     lock = int(given["--lock"]) if "--lock" in given else None
     if lock is not None:
         os.set_inheritable(lock, False)
+    if not root.exists():
+        from castle.store.restoring import finish_stopped
+
+        with suppress(CastleError):  # whoever opens the palace below says why
+            finish_stopped(root)
     with suppress(OSError):
         os.chdir(root)  # the project in which the hook ran must not be held on to
     if hasattr(os, "nice"):
@@ -134,7 +139,8 @@ class _Work:
             raise PalaceError(report.notes[0])
         self._saved.update(report.saved)
         self._messages += report.messages_new
-        self._changed = self._changed or report.messages_new > 0
+        # What is believed may have changed without a word: a session that begins has conditions checked.
+        self._changed = self._changed or report.events > 0
         if report.events:
             _log(_line(report))
 

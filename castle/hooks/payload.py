@@ -113,29 +113,13 @@ def signal(hook: str, harness: str, given: Mapping[str, object]) -> dict[str, ob
             found[name] = value if isinstance(value, str) and _NAME.issuperset(value[:_MAX_ID]) else ""
             found[name] = str(found[name])[:_MAX_ID]
     if "tool" in found:
+        from castle.calls import went_well
+
         found["cwd"] = place(given.get("cwd"))
         succeeded = went_well(str(given.get("hook_event_name")), given)
         if succeeded is not None:
             found["success"] = succeeded
     return found
-
-
-def went_well(name: str, given: Mapping[str, object]) -> bool | None:
-    """Return whether a call of a tool went well, None where the host does not say."""
-    if "failure" in name.lower() or given.get("error"):
-        return False
-    answer = given.get("tool_response", given.get("tool_result", given.get("result")))
-    if isinstance(answer, Mapping):
-        for key, bad in (("is_error", True), ("isError", True), ("interrupted", True), ("success", False)):
-            if answer.get(key) is bad:
-                return False
-        for key in ("exit_code", "exitCode", "returncode"):
-            if isinstance(answer.get(key), int):
-                return int(answer[key]) == 0
-        return True
-    if isinstance(answer, list | tuple):
-        return not any(isinstance(part, Mapping) and part.get("is_error") is True for part in answer)
-    return None if answer is None else True
 
 
 def _base(hook: str, harness: str, given: Mapping[str, object]) -> dict[str, object]:

@@ -17,6 +17,7 @@ FILE = "events.jsonl"
 FAILED = "failed.json"
 RESERVE = "reserve.jsonl"
 SIGNALS = "signals.jsonl"
+DRAFT = ".draft"
 TURNS = "turns"
 TRIES = 50
 MAX_SIGNALS = 1 << 20
@@ -53,6 +54,25 @@ def append(root: str, event: Mapping[str, object]) -> None:
         finally:
             os.close(descriptor)
     raise OSError(f"{path} is being replaced all the time")
+
+
+def moved_aside(root: str) -> str:
+    """Return where the palace is that a restore has moved aside without putting the other one there yet.
+
+    "" when there is none. The names are those of ``castle.store.drafts`` and ``castle.store.restoring``; what
+    is noted there goes with the palace that comes, or that comes back.
+    """
+    place, name = os.path.split(os.path.realpath(root))  # noqa: PTH118
+    try:
+        drafts = [each for each in os.listdir(place) if each.startswith(f".{name}.") and each.endswith(DRAFT)]  # noqa: PTH208
+    except OSError:
+        return ""
+    for draft in drafts:
+        aside = _head(os.path.join(place, draft, "aside")).decode("utf-8", "replace")  # noqa: PTH118
+        path = os.path.join(place, aside)  # noqa: PTH118
+        if aside.startswith(f"{name}.before-restore-") and "/" not in aside and os.path.isdir(path):  # noqa: PTH112
+            return path
+    return ""
 
 
 def signal(root: str, event: Mapping[str, object]) -> None:

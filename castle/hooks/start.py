@@ -45,6 +45,11 @@ def start(root: str) -> bool:
     return True
 
 
+def finish_restore(root: str) -> None:
+    """Have a restore that was killed finished, and the spool drained after it. Raises OSError."""
+    _launch(["--palace", root], os.devnull, None)
+
+
 def compile_settings() -> None:
     """Have the settings compiled, without waiting for it. Raises OSError."""
     _launch(["--compile"], os.devnull, None)

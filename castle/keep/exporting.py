@@ -13,7 +13,7 @@ from castle.errors import NotFoundError, RefusedError, UsageError
 from castle.keep.jsonl import write_jsonl
 from castle.keep.layout import FILE
 from castle.keep.markdown import write_markdown
-from castle.store.drafts import draft_beside, see_on_disk, see_tree_on_disk, telling
+from castle.store.drafts import draft_beside, remove_left, see_on_disk, see_tree_on_disk, telling
 from castle.store.palace import Palace
 from castle.store.purged import note_copy
 from castle.store.schema import sources
@@ -70,6 +70,7 @@ def export(
     cannot be written; nothing is left behind then.
     """
     directory = directory.absolute()
+    remove_left(directory)
     _check_target(palace, directory)
     if wing is not None:
         with palace.ledger.read() as cx:

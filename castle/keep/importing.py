@@ -6,6 +6,7 @@ to a transaction: an import that was interrupted is run again, and what it meets
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy.exc import StatementError
 
 from castle.errors import PalaceError, PalaceVersionError
 from castle.keep.layout import OF_SOURCE, Head, Record, columns_of, decoded, records
@@ -27,6 +29,17 @@ from castle.store.purge_guard import guard_of
 from castle.store.schema import SCHEMA_VERSION, drawers, sources, tables
 
 Progress = Callable[[str, int, int], None]
+
+_FOREIGN = (
+    StatementError,
+    sqlite3.Error,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+)
+"""What comes of values that do not belong where they stand."""
 
 ROWS_AT_ONCE = 2000
 SHOWN = 20
@@ -96,7 +109,12 @@ def import_jsonl(palace: Palace, path: Path, head: Head, progress: Progress | No
 
     Raises PalaceBusyError or PalaceError; what was merged until then stays, and is known next time.
     """
-    return _Import(palace, path, head, progress or (lambda *_: None)).run()
+    try:
+        return _Import(palace, path, head, progress or (lambda *_: None)).run()
+    except _FOREIGN as error:
+        # Rows that no version of Castle wrote, in a file whose hash somebody made anew.
+        why = " ".join(str(error).partition("\n")[0].split())
+        raise PalaceError(f"{path} holds what cannot be filed: {type(error).__name__}: {why}") from error
 
 
 @dataclass(slots=True)

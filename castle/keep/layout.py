@@ -186,7 +186,7 @@ def proven(path: Path) -> Head:
                     "may have changed them)",
                 )
             return _head(path, head, counts)
-        elif kind in known:
+        elif isinstance(kind, str) and kind in known:
             counts[kind] += 1
         else:
             raise _damaged(path, f"it holds a line of {str(kind)[:40]!r}")

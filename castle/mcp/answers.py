@@ -200,6 +200,7 @@ class StatusAnswer(Answer):
 
     The indexes of ``old_detector`` drawers wait for newer rules of secrets. ``last_failed_save`` names a
     session whose words are not filed, and why. ``absent`` are optional parts that searches do without.
+    ``reindex`` says how far new vectors of another embedder have come, "" when none are being made.
     """
 
     palace: str
@@ -215,6 +216,7 @@ class StatusAnswer(Answer):
     indexes: list[IndexItem]
     old_detector: int = 0
     unfinished_purges: int = 0
+    reindex: str = ""
     absent: list[str] = []
     last_failed_save: str = ""
     help: str = ""

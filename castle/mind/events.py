@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from castle.calls import went_well
 from castle.clock import parse_iso
 from castle.errors import UsageError
 from castle.mine.formats.base import exact_bytes
@@ -88,8 +89,27 @@ class Event:
         return [(start, end) for start, end, kind in slices if kind == "message"]
 
 
+def unpacked(body: object) -> object:
+    """Return the payload of a host that a hook script sent as a text to be kept; others as they are."""
+    if isinstance(body, Mapping) and _by_hook(body):
+        try:
+            inside = json.loads(str(body.get("content")))
+        except (ValueError, RecursionError):
+            return body
+        if isinstance(inside, dict) and inside.get("hook_event_name"):
+            return {"session_id": body.get("session_id"), **inside}
+    return body
+
+
+def _by_hook(body: Mapping[str, Any]) -> bool:
+    """Whether a text comes from a hook script, which marks it, and so not from anybody's mouth."""
+    tags = body.get("tags")
+    return "content" in body and isinstance(tags, list | tuple) and "hook" in tags
+
+
 def read(body: object) -> list[Event]:
     """Return the events of one message; raises UsageError for what is none."""
+    body = unpacked(body)
     if not isinstance(body, Mapping):
         raise UsageError("an event is a JSON object")
     if "hook_event_name" in body or "hook" in body:
@@ -127,7 +147,7 @@ def _of_host(body: Mapping[str, Any]) -> Event:
         text=text,
         tool=_text(body, "tool_name") or _text(body, "toolName"),
         call=call if _ID.fullmatch(call) else "",
-        success=_success(name, body) if kind == "tool" else None,
+        success=went_well(name, body) if kind == "tool" else None,
         at=_at(body),
     )
 
@@ -175,7 +195,7 @@ def _content(body: Mapping[str, Any]) -> Event:
         session=_session(body),
         platform=_platform(body),
         cwd=_path(body.get("cwd")),
-        role="user",
+        role="tool" if _by_hook(body) else "user",
         text=text,
         at=_at(body),
         tags=tuple(str(tag) for tag in tags),
@@ -244,21 +264,3 @@ def _used(body: Mapping[str, Any]) -> str:
     names = (("tool_input",), ("tool_response", "tool_result", "result", "error"))
     found = (next((body[name] for name in group if body.get(name) is not None), None) for group in names)
     return "\n".join(json.dumps(value, ensure_ascii=False) for value in found if value is not None)
-
-
-def _success(name: str, body: Mapping[str, Any]) -> bool | None:
-    """Return whether a call went well, None where the host does not say."""
-    if "failure" in name.lower() or body.get("error"):
-        return False
-    answer = body.get("tool_response", body.get("tool_result", body.get("result")))
-    if isinstance(answer, Mapping):
-        for key, bad in (("is_error", True), ("isError", True), ("interrupted", True), ("success", False)):
-            if answer.get(key) is bad:
-                return False
-        for key in ("exit_code", "exitCode", "returncode"):
-            if isinstance(answer.get(key), int):
-                return int(answer[key]) == 0
-        return True
-    if isinstance(answer, Sequence) and not isinstance(answer, str | bytes):
-        return not any(isinstance(part, Mapping) and part.get("is_error") is True for part in answer)
-    return None if answer is None else True

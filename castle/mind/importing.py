@@ -28,6 +28,7 @@ from castle.store.mind_edges import add_edge
 from castle.store.mind_episodes import ASSERTION, describe, set_scores, set_valence
 from castle.store.mind_facts import add_fact, clamp
 from castle.store.mind_index import index
+from castle.store.mind_ingest import of_turn
 from castle.store.mind_procedures import add_procedure, set_counts
 from castle.store.mind_rows import add_alias, aliased, new_id, norm_hash
 from castle.store.mind_state import expire, set_state
@@ -144,9 +145,21 @@ class _Import:
         metadata = _object(row, "metadata_json")
         if metadata.get("reflection") or metadata.get("meta_knowledge"):
             self._reflection(row, metadata)
-        elif not self._known("episodes", row["id"]):
+        elif not self._known("episodes", row["id"]) and not self._said(row, metadata):
             id_ = self._file(row, metadata, "episodes")
             self._ended(row, "drawer", id_)
+
+    def _said(self, row: Row, metadata: Mapping[str, Any]) -> bool:
+        """Whether a row is a piece of a turn that was mined word for word; its id then stands for that."""
+        session, turn = str(row.get("session_id") or ""), str(metadata.get("turn_id") or "")
+        if not session or not turn or metadata.get("chunk_index") is None:
+            return False
+        with self._palace.ledger.write() as cx:
+            held = of_turn(cx, session, turn)
+            if held is not None:
+                add_alias(cx, row["id"], "drawer", held)
+                self._told.known["episodes"] += 1
+        return held is not None
 
     def _cold(self, row: Row) -> None:
         if self._known("episodes", row["id"]):

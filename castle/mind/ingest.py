@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castle.errors import CastleError, ConfigError
+from castle.mind.environment.starting import check_at_start
 from castle.mind.events import Event, read
 from castle.mind.given import shown
 from castle.mine.optout import opted_out
@@ -24,6 +25,9 @@ from castle.store.mind_ingest import (
     HELD,
     PENDING,
     Queued,
+    asked_before,
+    asked_last,
+    calls_after,
     change_queued,
     count_queued,
     forget_settled,
@@ -38,6 +42,7 @@ from castle.store.mind_ingest import (
     session_row,
     settle,
 )
+from castle.store.mind_rows import history
 from castle.store.mind_working import change_item, items
 from castle.store.projection import legal_text
 from castle.text.served import mask_secrets
@@ -59,6 +64,8 @@ AT_ONCE = 200
 PRIORITY = 0.6
 """What something asked is worth in working memory beside what an agent puts there itself."""
 ROOM = "sessions"
+MASKED = "«secret:"
+_OF_HOOKS = {"session-start": "start", "session-end": "end", "post-tool-use": "tool"}
 ACTOR = "ingest"
 
 
@@ -120,13 +127,27 @@ def absorb(mind: Mind, home: Path, told: Iterable[Event] = ()) -> Absorbed:
     for one in waiting:
         if one.state == HELD:
             one = _looked_at_again(mind, one, home)
-        if one.kind != "end" and one.state == PENDING and (state := _settled(mind, one, now)):
+        if one.kind == "start" and one.state == PENDING:
+            _started(mind, one)
+        elif one.kind != "end" and one.state == PENDING and (state := _settled(mind, one, now)):
             counts["linked" if state == "linked" else "filed" if state == "filed" else "dropped"] += 1
     ended = _ended(mind, [one for one in waiting if one.kind == "end"], idle, now)
     with palace.ledger.write() as cx:
         forget_settled(cx, now - KEPT_SECONDS * 1_000_000)
         left = count_queued(cx).get(PENDING, 0)
     return Absorbed(**counts, ended=tuple(ended), waiting=left)
+
+
+def bear_in_mind(mind: Mind, session: str) -> None:
+    """Have what was asked last in a session, as far as its transcript is filed, in working memory."""
+    palace = mind.palace
+    with palace.ledger.read() as cx:
+        asked = asked_last(cx, session)
+        episode = None if asked is None else get_episode(cx, asked)
+        over = (session_row(cx, session) or {}).get("ended_at") is not None
+    # What is masked would be another text than that of its drawer, and be filed beside it in the end.
+    if episode is not None and not over and MASKED not in episode.text:
+        _remember(mind, session, episode.text, {"drawer": episode.id})
 
 
 def anything_to_absorb(mind: Mind) -> bool:
@@ -146,7 +167,7 @@ def _kept(mind: Mind, event: Event, home: Path, at: int | None = None) -> bool:
     reason, state = _opted_out(event, home)
     at = at or palace.ledger.clock()
     text = legal_text(event.visible) if event.role == "user" else legal_text(event.text)
-    if not state and event.kind in ("start", "note") or not text.strip() and event.kind in ("prompt", "said"):
+    if not state and event.kind == "note" or not text.strip() and event.kind in ("prompt", "said"):
         state = "noted"
     kept = state in ("", HELD)
     one = Queued(
@@ -196,12 +217,13 @@ def _payload(event: Event, salt: bytes) -> dict[str, Any]:
         "role": event.role,
         "tool": event.tool,
         "call": event.call,
+        "success": event.success,
         "parts": [part.hex() for part in event.parts] if event.kind == "prompt" else [],
         "tags": list(event.tags),
         "metadata": dict(event.metadata),
         "memory_type": event.memory_type,
     }
-    return {name: shown(value, salt) for name, value in told.items() if value}
+    return {name: shown(value, salt) for name, value in told.items() if value not in (None, "", [], {})}
 
 
 def _tell_session(cx: Connection, mind: Mind, event: Event, at: int) -> None:
@@ -230,20 +252,25 @@ def _wing(cx: Connection, mind: Mind, cwd: str) -> str:
 
 
 def _bear_in_mind(mind: Mind, event: Event) -> None:
-    """Put what was asked into working memory, or look at it again; that there is no room loses nothing."""
-    text, palace = legal_text(event.visible), mind.palace
-    if not text.strip():
-        return
+    """Put what was asked into working memory, or look at it again."""
+    text = legal_text(event.visible)
+    if text.strip():
+        _remember(mind, event.session, text, {"event": event.id})
+
+
+def _remember(mind: Mind, session: str, text: str, metadata: Mapping[str, str]) -> None:
+    """Have something in working memory; that there is no room loses nothing."""
+    palace = mind.palace
     now = palace.ledger.clock()
     with palace.ledger.write() as cx:
-        wing = (session_row(cx, event.session) or {}).get("wing") or None
-        known = [item for item in items(cx, event.session) if item.content == text] if event.session else []
+        wing = (session_row(cx, session) or {}).get("wing") or None
+        known = [item for item in items(cx, session) if item.content == text] if session else []
         for item in known:
             change_item(cx, item.id, last_accessed_at=now)
     if not known:
-        options = {"session_id": event.session or None, "base_priority": PRIORITY, "wing": wing}
+        options = {"session_id": session or None, "base_priority": PRIORITY, "wing": wing}
         with suppress(CastleError):
-            mind.save(text, "working", {**options, "metadata": {"event": event.id}})
+            mind.save(text, "working", {**options, "metadata": dict(metadata)})
 
 
 def _settled(mind: Mind, one: Queued, now: int) -> str:
@@ -254,6 +281,7 @@ def _settled(mind: Mind, one: Queued, now: int) -> str:
         held = holding(cx, one.session, parts, str(one.payload.get("call", "")))
         if held:
             _tell_outcome(cx, one, held[0], now)
+            _tell_calls(cx, one, held[0], now)
             settle(cx, one.event, "linked", drawer=held[0])
             return "linked"
         end = max((end.at for end in queued(cx, session=one.session) if end.kind == "end"), default=0)
@@ -262,6 +290,9 @@ def _settled(mind: Mind, one: Queued, now: int) -> str:
             return "covered"
         if not _is_source(cx, one, now):
             return ""
+        if not one.text.strip():
+            settle(cx, one.event, "dropped")
+            return "dropped"
     return _filed(mind, one)
 
 
@@ -316,8 +347,35 @@ def _tell_outcome(cx: Connection, one: Queued, drawer: str, now: int) -> None:
     good, bad = (int(one.payload.get(name, 0)) for name in ("succeeded", "failed"))
     if not good + bad or get_episode(cx, drawer).outcome_valence is not None:
         return
+    _note_calls(cx, drawer, good, bad, now)
+
+
+def _tell_calls(cx: Connection, one: Queued, call: str, now: int) -> None:
+    """Let a call of a tool count for how it went with what was asked before it, unless somebody has said."""
+    if one.kind != "tool" or "success" not in one.payload or (asked := asked_before(cx, call)) is None:
+        return
+    change_queued(cx, one.event, payload={**one.payload, "asked": asked})
+    said = [change for change in history(cx, "drawer", asked) if change.what == "outcome_valence"]
+    if get_episode(cx, asked).outcome_valence is None or (said and said[-1].actor == ACTOR):
+        _note_calls(cx, asked, *calls_after(cx, one.session, asked), now)
+
+
+def _note_calls(cx: Connection, drawer: str, good: int, bad: int, now: int) -> None:
     reason = f"{good} of {good + bad} calls of tools went well"
     set_outcome(cx, drawer, (good - bad) / (good + bad), reason=reason, actor=ACTOR, now=now)
+
+
+def _started(mind: Mind, one: Queued) -> None:
+    """Look whether what is believed of the project of a session that begins is still so."""
+    with mind.palace.ledger.read() as cx:
+        wing = (session_row(cx, one.session) or {}).get("wing") or ""
+    error = ""
+    try:
+        check_at_start(mind.palace, str(one.payload.get("cwd") or ""), wing, actor=ACTOR)
+    except (CastleError, OSError) as failure:
+        error = str(failure)[:500]
+    with mind.palace.ledger.write() as cx:
+        settle(cx, one.event, "noted", error=error)
 
 
 def _ended(mind: Mind, ends: list[Queued], idle: list[str], now: int) -> list[str]:
@@ -340,16 +398,21 @@ def _ended(mind: Mind, ends: list[Queued], idle: list[str], now: int) -> list[st
 
 
 def told_by_hooks(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """Return the starts and ends of sessions among the events of a spool."""
+    """Return the starts and ends of sessions and the calls of tools among the events of a spool."""
     found = []
     for line in lines:
-        kind = {"session-start": "start", "session-end": "end"}.get(str(line.get("hook")), "")
+        kind = _OF_HOOKS.get(str(line.get("hook")), "")
         session, at = str(line.get("session") or ""), line.get("at")
+        call, success = str(line.get("call") or ""), line.get("success")
         if kind and session and isinstance(at, int):
             found.append(
                 Event(
-                    f"{session}:{kind}:{at}",
+                    # The id that the same call has where a host tells of it by itself.
+                    f"{session}:{kind}:{call or at}",
                     kind,
+                    tool=str(line.get("tool") or ""),
+                    call=call,
+                    success=success if isinstance(success, bool) else None,
                     session=session,
                     platform=str(line.get("harness") or ""),
                     cwd=legal_text(str(line.get("cwd") or "")),

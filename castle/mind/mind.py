@@ -287,7 +287,7 @@ class Mind:
 
     def status(self) -> dict[str, Any]:
         """Return what the mind holds, in numbers, and whether anything is not in order."""
-        return status(self.palace, self._budget, configured=self._provider() is not None)
+        return status(self.palace, self._budget, self._provider())
 
     def consolidate(
         self, *, wing: str | None = None, dry_run: bool = False, force: bool = False

@@ -29,14 +29,15 @@ from castle.store.mind_working import count_sessions, items
 from castle.store.schema import SCHEMA_VERSION, drawers
 
 if TYPE_CHECKING:
+    from castle.llm.base import Provider
     from castle.llm.budget import Budget
     from castle.store.palace import Palace
 
 
-def status(palace: Palace, budget: Budget, *, configured: bool) -> dict[str, Any]:
+def status(palace: Palace, budget: Budget, provider: Provider | None) -> dict[str, Any]:
     """Return the counts of every layer and part; ``health`` is degraded for each of the ``reasons``.
 
-    ``configured`` says whether there is a language model, ``budget`` how often it may be asked.
+    ``provider`` is the language model that somebody asked for, ``budget`` how often it may be asked.
     """
     now = palace.ledger.clock()
     reasons = [palace.unready] if palace.unready else []
@@ -80,7 +81,9 @@ def status(palace: Palace, budget: Budget, *, configured: bool) -> dict[str, Any
             reasons.append(f"the background job {name} failed: {told['error']}")
     if palace.ledger.read_only:
         reasons.append("the palace is read-only")
-    report["llm"] = {"configured": configured, **budget.status()}
+    if provider is not None and (missing := provider.available()):
+        reasons.append(missing)
+    report["llm"] = {"configured": provider is not None, **budget.status()}
     return {**report, "health": "degraded" if reasons else "healthy", "reasons": reasons}
 
 

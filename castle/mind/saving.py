@@ -21,7 +21,7 @@ from castle.mind.working import let_go, to_evict
 from castle.mine.formats.base import exact_bytes
 from castle.mine.notes import add as add_note
 from castle.store.mind_episodes import ASSERTION, describe, get_episode, set_outcome, set_valence
-from castle.store.mind_facts import add_fact, facts
+from castle.store.mind_facts import add_fact, facts, link_triple
 from castle.store.mind_index import by_vector
 from castle.store.mind_ingest import holding, queued_by_id
 from castle.store.mind_procedures import add_procedure
@@ -42,7 +42,14 @@ _EVERYWHERE = ("metadata", "tags", "wing", "room", "session_id", "agent")
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "working": (*_EVERYWHERE, "base_priority"),
     "episodic": (*_EVERYWHERE, "task_id", "valence", "outcome_valence", "was_in_wm", "role"),
-    "semantic": (*_EVERYWHERE, "confidence", "falsifiable_condition", "source_references", "everywhere"),
+    "semantic": (
+        *_EVERYWHERE,
+        "confidence",
+        "falsifiable_condition",
+        "source_references",
+        "triple_ids",
+        "everywhere",
+    ),
     "procedural": (
         *_EVERYWHERE,
         "trigger_condition",
@@ -177,7 +184,8 @@ class Saver:
         with self._palace.ledger.write() as cx:
             event = queued_by_id(cx, [str(item.metadata.get("event", ""))])
             told = next(iter(event.values()), None)
-            held = [told.drawer] if told and told.drawer else holding(cx, item.session, [digest])
+            known = told.drawer if told is not None else item.metadata.get("drawer")
+            held = [str(known)] if known else holding(cx, item.session, [digest])
             if not held and (told is None or told.state != "covered"):
                 return None
             now = self._palace.ledger.clock()
@@ -257,6 +265,8 @@ class Saver:
             )
             if condition is not None:
                 attach(palace, cx, "fact", fact.id, condition, wing, now)
+            for triple in given.names("triple_ids"):
+                link_triple(cx, fact.id, triple)
             found.append((memory_of(cx, "fact", fact.id, palace.salt, now), fact.created_at != now))
 
         added = self.file(content, given.text("room") or "facts", given.text("wing") or None, also)

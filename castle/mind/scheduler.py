@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +21,7 @@ from sqlalchemy import Connection, select
 from castle.clock import to_iso
 from castle.errors import CastleError, PalaceBusyError
 from castle.store.ledger import to_json
-from castle.store.mind_rows import lease, release, set_meta
+from castle.store.mind_rows import lease, new_holder, release, set_meta
 from castle.store.mind_tables import mem_meta
 
 if TYPE_CHECKING:
@@ -69,7 +67,7 @@ class Scheduler:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.holder = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.holder = new_holder()
         self._jobs = jobs
         self._palace = palace
         self._clock = clock

@@ -389,13 +389,12 @@ def _user() -> str:
 
 
 def named_provider(settings: config.Settings) -> Provider | None:
-    """Return the language model that somebody asked for, None where none was named or it cannot be used."""
+    """Return the language model that somebody asked for, None where none was named."""
     from castle.llm.registry import provider_of
 
     if settings.origin("llm_provider") == "default":
         return None
-    found = provider_of(settings)
-    return None if found.available() else found
+    return provider_of(settings)
 
 
 def _flags(backend: str, key: str | None, model: str | None, url: str | None) -> dict[str, str | None]:

@@ -17,7 +17,7 @@ def hall_for(text: str, keywords: Mapping[str, Sequence[str]]) -> str:
     head = Words(text[:JUDGED_CHARACTERS])
     best, most = GENERAL, 0
     for hall, words in keywords.items():
-        count = sum(head.count(word) > 0 for word in dict.fromkeys(words))
+        count = head.distinct(tuple(dict.fromkeys(words)))
         if count > most:
             best, most = hall, count
     return best

@@ -24,7 +24,7 @@ from castle.mine.rooms import room_for
 from castle.mine.walk import Found, walk
 from castle.records import Skipped
 from castle.store.catchup import catch_up_lexicon, catch_up_vectors
-from castle.store.filing import Filed, Filing, NewDrawer, Place, Version, end_source, mark_seen
+from castle.store.filing import Coming, Filed, Filing, NewDrawer, Place, Version, end_source, mark_seen
 from castle.store.palace import Palace
 from castle.store.places import present_name
 from castle.store.projects import Project, find_project, path_text, register
@@ -191,6 +191,7 @@ class Miner:
             return
         done: list[tuple[Place, Filed]] = []
         overtaken: list[Found] = []
+        coming = Coming()
         with self._palace.ledger.write() as cx:
             for source, now in touched:
                 mark_seen(cx, source, **now)
@@ -199,7 +200,8 @@ class Miner:
                     overtaken.append(prepared.found)
                     continue
                 prepared.filing.stage(cx, prepared.items, self._options.agent)
-                done.append((prepared.place, prepared.filing.complete(cx, prepared.version)))
+                done.append((prepared.place, prepared.filing.complete(cx, prepared.version, coming)))
+            coming.begin(cx)
         self._again += overtaken
         self._counts["files"] -= len(overtaken)
         for place, filed in done:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import repeat
 
 from castle.config import Room, check_name
 from castle.errors import UsageError
@@ -128,6 +129,16 @@ class Words:
         self._text = _folded(text)
         self._counts = Counter(_word(self._text.isascii()).findall(self._text))
 
+    def distinct(self, phrases: tuple[str, ...]) -> int:
+        """Count how many of the phrases occur."""
+        single, others = _sorted(phrases)
+        return sum(map(self._counts.__contains__, single)) + sum(self.count(other) > 0 for other in others)
+
+    def total(self, phrases: tuple[str, ...]) -> int:
+        """Count how often the phrases occur, all together."""
+        single, others = _sorted(phrases)
+        return sum(map(self._counts.get, single, repeat(0))) + sum(map(self.count, others))
+
     def count(self, phrase: str) -> int:
         """Count how often a word or phrase occurs.
 
@@ -135,8 +146,9 @@ class Words:
         occurrence counts.
         """
         needle = _needle(phrase)
-        if any(word not in self._counts for word in needle.words):
-            return 0
+        for word in needle.words:
+            if word not in self._counts:
+                return 0
         if needle.pattern is None:
             return self._counts[needle.words[0]] if needle.words else 0
         return sum(1 for _ in needle.pattern.finditer(self._text))
@@ -163,6 +175,15 @@ def _needle(phrase: str) -> _Needle:
     return _Needle(words, re.compile(before + r"[\s_-]+".join(map(re.escape, parts)) + after))
 
 
+@lru_cache(maxsize=1024)
+def _sorted(phrases: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words that single-word phrases are looked up by, and the other phrases."""
+    needles = [(phrase, _needle(phrase)) for phrase in phrases]
+    alone = [len(needle.words) == 1 and needle.pattern is None for _, needle in needles]
+    single = tuple(needle.words[0] for (_, needle), one in zip(needles, alone, strict=True) if one)
+    return single, tuple(phrase for (phrase, _), one in zip(needles, alone, strict=True) if not one)
+
+
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
 
@@ -171,7 +192,7 @@ def _folded(text: str) -> str:
 def _word(ascii_only: bool) -> re.Pattern[str]:
     """Match a run of letters and digits, and the marks on them, which no class of the module re covers."""
     if ascii_only:
-        return re.compile(r"[^\W_]+")
+        return re.compile(r"[A-Za-z0-9]+")
     assigned = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
     marks = "".join(chr(code) for code in assigned if unicodedata.category(chr(code))[0] == "M")
     return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
@@ -180,9 +201,9 @@ def _word(ascii_only: bool) -> re.Pattern[str]:
 def _best(rooms: Sequence[Room], text: str) -> str:
     """Return the room whose words occur most often, the first of equals; empty when none does."""
     best, most = "", 0
-    words = Words(text)
+    words = Words(text if rooms else "")
     for room in rooms:
-        count = sum(words.count(phrase) for phrase in _phrases(room))
+        count = words.total(_phrases(room))
         if count > most:
             best, most = room.name, count
     return best

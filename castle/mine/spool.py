@@ -11,13 +11,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from castle.errors import CastleError, PalaceBusyError
+from castle.errors import CastleError, PalaceBusyError, PalaceError
 from castle.mine.formats.container import NO_TRANSCRIPT
 from castle.mine.optout import opted_out, session_directories
 from castle.mine.receipts import Comparison, compare, read_again
 from castle.mine.report import ConvoReport
 from castle.mine.turns import legal
 from castle.records import Skipped
+from castle.store.drafts import reason
 from castle.store.locks import FileLock
 from castle.store.palace import Palace
 from castle.store.projects import can_name, path_text
@@ -121,7 +122,12 @@ def drain(root: Path, now: int, open_palace: OpenPalace, file: File, home: Path)
         if trouble:
             drainer.skipped.append(Skipped(FOLDER, trouble))
         drainer.tell(root, bool(events or dropped or told(root)))
-        settle(root, files, drainer.kept, unreadable)
+        try:
+            settle(root, files, drainer.kept, unreadable)
+        except OSError as error:
+            raise PalaceError(
+                f"{folder} cannot be written: {reason(error)}; what was noted there waits for the next sweep"
+            ) from error
         if unreadable:
             detail = f"lines that are no event were moved there: {len(unreadable)}"
             drainer.skipped.append(Skipped(f"{FOLDER}/unreadable.jsonl", "broken", detail))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache as once
 from typing import TYPE_CHECKING
 
 from castle.errors import ModelError
@@ -21,6 +22,8 @@ from castle.models.token_cache import TokenCache
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from castle.models.builtin import BuiltinEmbedder
 
 OFF = "off"
 _NAMES = ("builtin", "fake", OFF)
@@ -85,8 +88,16 @@ def _late_interaction(embedder: Embedder | None, cache: TokenCache | None) -> Cr
     from castle.models.multilingual import MultilingualEmbedder
 
     if not isinstance(embedder, BuiltinEmbedder | MultilingualEmbedder):
-        embedder = BuiltinEmbedder()
+        embedder = _builtin()
     return LateInteraction(embedder, cache)
+
+
+@once
+def _builtin() -> BuiltinEmbedder:
+    """Load the built-in embedder, once for all palaces of a process that have another one."""
+    from castle.models.builtin import BuiltinEmbedder
+
+    return BuiltinEmbedder()
 
 
 def _unknown(name: str) -> ModelError:

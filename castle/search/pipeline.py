@@ -32,6 +32,7 @@ from castle.search.surroundings import SESSION, places_of, surroundings
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
 from castle.store.palace import Palace
 from castle.store.reading import count_changed, drawers_by_id, within
+from castle.store.vector_scan import Scan, scan_of
 from castle.text.served import mask_secrets
 
 
@@ -135,12 +136,13 @@ def rank(
     if run.without and engines.encoder is not None:
         engines = replace(engines, encoder=lambda: Absent(run.without))
     prepare(options, engines)
-    _open(palace, run)
-    words_after = _catch_up(palace, run, options.catch_up_ms / 1000)
+    scan = None if palace.opened or run.without else scan_of(palace, scope)
+    _open(palace, run, scan)
+    words_after = _catch_up(palace, run, options.catch_up_ms / 1000, scan)
     question = _understand(palace, run, query, page.now)
     hidden = recall.quoted_scope(query, scope)
     scopes = (scope,) if hidden is None else (scope, hidden)
-    lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after)
+    lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after, scan)
     drawers = _load(palace, lists, scopes)
     lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
     fused = run.stage("fusion", lambda: _fuse(lists, options))
@@ -234,12 +236,13 @@ def _recall(
     depth: int,
     options: Options,
     words_after: int | None,
+    scan: Scan | None,
 ) -> tuple[dict[str, Sequence[Candidate]], int]:
     """Ask the three sources side by side; also count drawers that could not be looked at."""
     scope, query = scopes[0], question.text
     dated = recall.dated_scopes(question, scope)
     work: dict[str, Callable[[], Sequence[Candidate]]] = {
-        "dense": lambda: recall.dense(palace, query, scope, depth, dated),
+        "dense": lambda: recall.dense(palace, query, scope, depth, dated, scan),
         "lexical": lambda: recall.lexical(palace, question.query, scope, depth, dated),
         "graph": lambda: recall.graph(palace, question, scope, options.graph_top_n),
     }
@@ -376,7 +379,7 @@ def _without_copies(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(best.values())
 
 
-def _open(palace: Palace, run: Run) -> None:
+def _open(palace: Palace, run: Run, scan: Scan | None) -> None:
     """Load what the first search of a process needs, one after the other.
 
     Libraries that are imported in several threads at once get in each other's way. What cannot be opened is
@@ -386,7 +389,7 @@ def _open(palace: Palace, run: Run) -> None:
         return
 
     def work() -> list[Candidate]:
-        for needed in ("lexicon", "vectors", "embedder"):
+        for needed in ("lexicon", "vectors", "embedder") if scan is None else ("lexicon", "embedder"):
             with suppress(CastleError):
                 opened = getattr(palace, needed)
                 if needed != "embedder":
@@ -396,7 +399,7 @@ def _open(palace: Palace, run: Run) -> None:
     run.stage("opening", work)
 
 
-def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
+def _catch_up(palace: Palace, run: Run, seconds: float, scan: Scan | None) -> int | None:
     """Spend ``seconds`` on the projections; return the change after which words need the ledger."""
     lacking = 0
 
@@ -404,7 +407,7 @@ def _catch_up(palace: Palace, run: Run, seconds: float) -> int | None:
         nonlocal lacking
         lacking = missing(palace, palace.lexicon)
         catch_up_lexicon(palace, deadline=time.monotonic() + seconds)
-        if not run.without and behind(palace, palace.vectors):
+        if not run.without and scan is None and behind(palace, palace.vectors):
             _ = palace.embedder
             catch_up_vectors(palace, deadline=time.monotonic() + seconds)
             late = missing(palace, palace.vectors)

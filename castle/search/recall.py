@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from castle.records import Scope
 from castle.search.candidates import Candidate
@@ -18,6 +19,9 @@ from castle.store.speaking import drawers_about
 from castle.text.when import BEGINNING, ENDLESS
 from castle.text.words import phrases, words
 
+if TYPE_CHECKING:
+    from castle.store.vector_scan import Scan
+
 DENSE_LIMIT = 100
 LEXICAL_LIMIT = 100
 GRAPH_LIMIT = 50
@@ -30,16 +34,25 @@ QUOTED_KINDS = ("tool", "thinking")
 
 
 def dense(
-    palace: Palace, query: str, scope: Scope, limit: int, dated: Sequence[Scope] = ()
+    palace: Palace,
+    query: str,
+    scope: Scope,
+    limit: int,
+    dated: Sequence[Scope] = (),
+    scan: Scan | None = None,
 ) -> list[Candidate]:
-    """Return the drawers nearest to the query by cosine, best first; some more of each dated scope."""
+    """Return the drawers nearest to the query by cosine, best first; some more of each dated scope.
+
+    ``scan`` has the vectors of the scope where the table need not be opened.
+    """
     space = palace.space
+    held = scan if scan is not None and scan.identity == space.identity else None
     embedder = space.embedder
     with model_time():
         vector = embedder.embed_query(query)
     found: dict[str, Candidate] = {}
     for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
-        for match in space.vectors.search(vector, part, most):
+        for match in (held or space.vectors).search(vector, part, most):
             found.setdefault(match.id, Candidate(match.id, match.sha256, match.score))
     return _best_first(found.values())
 

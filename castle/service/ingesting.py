@@ -28,10 +28,11 @@ class Ingesting(Capturing, Remembering):
         ``local`` says that it was told on this machine: only then a transcript that it names is one of here.
         Raises UsageError for what is no event, PalaceNotFoundError where there is no palace.
         """
-        from castle.mind.events import read
+        from castle.mind.events import read, unpacked
         from castle.mind.ingest import receive
         from castle.store.mind_spool import note_transcript
 
+        body = unpacked(body)
         if isinstance(body, dict) and not local:
             body = {name: value for name, value in body.items() if name != "transcript_path"}
         palace = self._palace()
@@ -57,19 +58,31 @@ class Ingesting(Capturing, Remembering):
         """
         from dataclasses import replace
 
-        from castle.mind.ingest import absorb, told_by_hooks
         from castle.store.spool import read, written
 
         events, _ = read(written(self.root))
         report = self.drain_spool(progress=progress)
         if report.locked_out or not self._exists():
             return report
-        told = told_by_hooks(json.loads(event.line) for event in events)
         try:
-            absorb(self._mind(), self.settings.home, told)
+            self._follow([json.loads(event.line) for event in events])
         except CastleError as error:
             return replace(report, notes=(*report.notes, f"working memory waits: {error}"))
         return report
+
+    def _follow(self, lines: list[dict[str, Any]]) -> None:
+        """Let the mind know of what hooks have noted, whose transcripts are filed."""
+        from castle.mind.ingest import absorb, bear_in_mind, told_by_hooks
+        from castle.store.mind_spool import take_signals
+
+        mind = self._mind()
+        files, signals = take_signals(self.root)
+        absorb(mind, self.settings.home, told_by_hooks([*lines, *signals]))
+        for file in files:
+            file.unlink(missing_ok=True)
+        asked = (str(line.get("session") or "") for line in lines if line.get("hook") == "user-prompt-submit")
+        for session in dict.fromkeys(filter(None, asked)):
+            bear_in_mind(mind, session)
 
     def background_palace(self) -> Palace | None:
         """Return the palace if there is one, for the work that a server does by itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from castle.arguments import legal, one_of, user
-from castle.errors import UsageError
+from castle.errors import RefusedError, UsageError
 from castle.service.base import Base
 
 if TYPE_CHECKING:
@@ -67,7 +67,16 @@ class Purging(Base):
         return done
 
     def finish_purges(self) -> int:
-        """Finish purges that were begun and not done, such as one that was killed; return how many."""
-        from castle.store.purge import finish
+        """Finish purges that were begun and not done, such as one that was killed; return how many.
 
-        return finish(self._palace())
+        Raises RefusedError for a palace that cannot be written.
+        """
+        from castle.store.purge import bring_up_to_date, finish
+
+        if why := self._palace().ledger.unwritable():
+            raise RefusedError(f"{why}: nothing can be purged")
+        count = finish(self._palace())
+        if count:
+            bring_up_to_date(self._palace())
+            self._render()
+        return count

@@ -189,7 +189,10 @@ class Remembering(Searching):
         return self._mind(create=True).seed(read_seed(Path(path)))
 
     def memory_import(self, path: Path | str, *, wing: str | None = None) -> Imported:
-        """Take over a database of the memory that the mind follows; the same one again adds nothing."""
+        """Take over a database of the memory that the mind follows; the same one again adds nothing.
+
+        Sessions that its recorder wrote are transcripts as others are: file them before, with ``mine``.
+        """
         return self._mind(create=True).import_database(Path(path), wing=wing)
 
     def memory_export(self, path: Path | str) -> dict[str, int]:

@@ -23,9 +23,9 @@ from typing import IO
 
 from sqlalchemy import Connection
 
-from castle.clock import to_iso
+from castle.clock import parse_iso, to_iso
 from castle.errors import PalaceError, RefusedError, UsageError
-from castle.store.drafts import draft_beside, reason, see_on_disk, telling
+from castle.store.drafts import draft_beside, reason, remove_left, see_on_disk, telling
 from castle.store.ledger import FILE_NAME, Ledger
 from castle.store.purged import note_copy
 from castle.store.reviews import ARCHIVE as REVIEWS
@@ -85,6 +85,7 @@ def backup(
     whole or cannot be written; nothing is left behind then.
     """
     target = target.absolute()
+    remove_left(target)
     _check_target(ledger.root, target, force)
     note_copy(ledger, target)  # before it is made: a process that is killed over it leaves one, too
     tell = progress or (lambda *_: None)
@@ -271,6 +272,14 @@ def _archive(
     return manifest
 
 
+def schema_in(path: Path) -> int:
+    """Return the schema of a ledger that nobody uses; 0 when it does not say."""
+    try:
+        return int(str(_about(path)["schema"]))
+    except (sqlite3.Error, KeyError, ValueError):
+        return 0
+
+
 def _about(path: Path) -> dict[str, object]:
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as cx:
         known = dict(
@@ -304,6 +313,7 @@ class Archive:
     entries: Mapping[str, Entry]
     counts: Mapping[str, int]
     schema: int
+    created_at: int
     zip: zipfile.ZipFile
 
     def pieces(self, name: str, tell: Progress) -> Iterator[bytes]:
@@ -362,7 +372,8 @@ def opened(path: Path) -> Iterator[Archive]:
                 raise ValueError("it holds no ledger")
             if sorted(names) != sorted((*entries, MANIFEST)) or not set(entries) <= set(MEMBERS):
                 raise ValueError("its files are not those that its manifest names")
-            archive = Archive(path, manifest, entries, counts, int(manifest["schema"]), file)
+            schema, created = int(manifest["schema"]), parse_iso(str(manifest["created_at"]))
+            archive = Archive(path, manifest, entries, counts, schema, created, file)
         yield archive
 
 

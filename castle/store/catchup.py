@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, select
 
 from castle.errors import ModelError, PalaceBusyError, PalaceError
-from castle.store.ledger import batches
+from castle.store.ledger import batches, get_value, lineage_at, run_many
 from castle.store.palace import POLL_SECONDS, Palace
 from castle.store.projection import (
     Projection,
@@ -41,6 +41,9 @@ Progress = Callable[[int, int], None]
 
 LEXICON_BATCH = 2000
 VECTOR_BATCH = 1024
+LARGER_BATCH = 4
+"""How many times as many drawers go into one commit once commits take less than ``QUICK_SECONDS``."""
+QUICK_SECONDS = 1.0
 EMBED_BATCH = 128
 HASTY_BATCH = 8
 HASTY_PATIENCE = 0.05
@@ -50,21 +53,20 @@ HASTY_REDETECT = 0.1
 
 def behind(palace: Palace, projection: Projection) -> int:
     """Return how many changes the projection does not hold yet."""
-    after = _reached(palace, projection)
+    mark = projection.watermark()
     with palace.ledger.read() as cx:
-        return count_changed(cx, after)
+        return count_changed(cx, _reached(cx, mark))
 
 
 def missing(palace: Palace, projection: Projection) -> int:
     """Return how many drawers cannot be found through the projection yet; forgotten ones need not be."""
-    after = _reached(palace, projection)
-    with palace.ledger.read() as cx:
-        return count_changed(cx, after, forgotten=False)
-
-
-def _reached(palace: Palace, projection: Projection) -> int:
     mark = projection.watermark()
-    return mark.seq if mark is not None and fits(palace, mark) else 0
+    with palace.ledger.read() as cx:
+        return count_changed(cx, _reached(cx, mark), forgotten=False)
+
+
+def _reached(cx: Connection, mark: Watermark | None) -> int:
+    return mark.seq if mark is not None and _fits(cx, mark) else 0
 
 
 def catch_up_lexicon(
@@ -198,8 +200,11 @@ def _replay(
         done += len(rows)
         if progress:
             progress(done, total)
+        took = time.monotonic() - started
         if deadline is not None:
-            size = _affordable(size, time.monotonic() - started, deadline - time.monotonic(), batch)
+            size = _affordable(size, took, deadline - time.monotonic(), batch)
+        elif took < QUICK_SECONDS:
+            size = min(2 * size, LARGER_BATCH * batch)
 
 
 def _affordable(size: int, took: float, left: float, most: int) -> int:
@@ -209,7 +214,12 @@ def _affordable(size: int, took: float, left: float, most: int) -> int:
 
 def fits(palace: Palace, mark: Watermark) -> bool:
     """Whether the ledger is the one that a projection followed, and has come as far."""
-    return mark.seq <= palace.ledger.head() and mark.epoch == palace.ledger.lineage(mark.seq)
+    with palace.ledger.read() as cx:
+        return _fits(cx, mark)
+
+
+def _fits(cx: Connection, mark: Watermark) -> bool:
+    return mark.seq <= int(get_value(cx, "seq") or 0) and mark.epoch == lineage_at(cx, mark.seq)
 
 
 def input_hash(row: ProjectionRow) -> bytes:
@@ -256,7 +266,8 @@ def vectors_for(
     """
     import numpy as np
 
-    texts = {input_hash(row): row.embedded for row in rows if row.state != "forgotten"}
+    keys = [input_hash(row) if row.state != "forgotten" else b"" for row in rows]
+    texts = {key: row.embedded for key, row in zip(keys, rows, strict=True) if key}
     known = {} if afresh else cached_vectors(palace, list(texts), space.identity)
     progress(len(known))
     missing = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
@@ -264,19 +275,17 @@ def vectors_for(
     for part in batches(missing, EMBED_BATCH):
         halves = space.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
         with palace.ledger.write(patience) as cx:
-            cx.execute(
-                insert(vector_cache).prefix_with("OR REPLACE"),
-                [
-                    {"embedder": identity, "input": key, "vector": half.tobytes()}
-                    for key, half in zip(part, halves, strict=True)
-                ],
+            run_many(
+                cx,
+                "INSERT OR REPLACE INTO vectors(embedder, input, vector) VALUES (?, ?, ?)",
+                [(identity, key, half.tobytes()) for key, half in zip(part, halves, strict=True)],
             )
         known.update((key, _normal(half)) for key, half in zip(part, halves, strict=True))
         progress(len(known))
     matrix = np.zeros((len(rows), space.identity.dim), dtype=np.float32)
-    for index, row in enumerate(rows):
-        if row.state != "forgotten":
-            matrix[index] = known[input_hash(row)]
+    for index, key in enumerate(keys):
+        if key:
+            matrix[index] = known[key]
     return matrix
 
 

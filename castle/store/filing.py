@@ -171,7 +171,7 @@ class Filing:
 
         Text that was purged is left out: a stub stands in its place.
         """
-        source = ensure_source(cx, self._place)
+        source = self._source if self._source is not None else ensure_source(cx, self._place)
         now = self._ledger.clock()
         salt = salt_of(cx)
         guard = guard_of(cx) if salt is not None else None
@@ -242,17 +242,24 @@ class Filing:
         self._source, revision = row if row is not None else (None, 0)
         return bool(revision != self._base)
 
-    def complete(self, cx: Connection, version: Version) -> Filed:
+    def complete(self, cx: Connection, version: Version, coming: Coming | None = None) -> Filed:
         """Make the staged drawers the source's current revision, in this transaction.
 
-        Raises OvertakenError when the source is not at the revision that this one was to follow.
+        With ``coming``, which others in the transaction share, the caller ends with ``coming.begin``. Raises
+        OvertakenError when the source is not at the revision that this one was to follow.
         """
         if self.overtaken(cx):
             raise OvertakenError(f"{self._place.path} was filed by another process at the same time")
         source = self._source if self._source is not None else ensure_source(cx, self._place)
-        return (self._extend if self._append else self._replace)(cx, source, version)
+        if self._append:
+            return self._extend(cx, source, version)
+        own = coming or Coming()
+        filed = self._replace(cx, source, version, own)
+        if coming is None:
+            own.begin(cx)
+        return filed
 
-    def _replace(self, cx: Connection, source: int, version: Version) -> Filed:
+    def _replace(self, cx: Connection, source: int, version: Version, coming: Coming) -> Filed:
         number = self._base + 1
         current = self._current(cx, source)
         begin = [
@@ -271,10 +278,11 @@ class Filing:
                 _note_seen(cx, source, self._place, version.signature)
                 return Filed("unchanged", self._base, 0, len(staying), purged=tuple(self._gaps))
         arrived = [rid for rid in dict.fromkeys(m.rid for _, m in begin) if rid not in current]
-        new = _begin_drawers(cx, arrived)
+        new = _begin_drawers(cx, arrived, coming)
         end_drawers(cx, ended, self._ledger.clock())
         self._record(cx, source, version, "complete")
-        _gather(cx, source, self._place.wing, None if self._own_rooms else self._place.room)
+        if self._base:
+            _gather(cx, source, self._place.wing, None if self._own_rooms else self._place.room)
         change: Change = "new" if number == 1 else "changed"
         kept = len(staying) - new
         return Filed(change, number, new, kept, superseded=len(ended), purged=tuple(self._gaps))
@@ -303,7 +311,9 @@ class Filing:
         end_drawers(cx, list(self._retired), self._ledger.clock())
         kept = _size_of(cx, source)
         open_members(cx, source, number, list(enumerate(self._members, start=before.ordinal)))
-        new = _begin_drawers(cx, [member.rid for member in self._members])
+        coming = Coming()
+        new = _begin_drawers(cx, [member.rid for member in self._members], coming)
+        coming.begin(cx)
         for added in self._members:
             digest, size = link(digest, added.sha256), size + added.size
         self._record(cx, source, replace(version, sha256=digest, size=size), APPENDED)
@@ -412,7 +422,9 @@ def _gather(cx: Connection, source: int, wing: str, room: str | None) -> int:
     elsewhere, values = (
         ("(wing != ? OR room != ?)", (wing, room)) if room is not None else ("wing != ?", (wing,))
     )
-    query = f"SELECT rid FROM drawers WHERE source = ? AND seq IS NOT NULL AND {elsewhere}"
+    # Where one source has most of what was counted, SQLite would read every drawer there is.
+    held = "drawers INDEXED BY ix_drawers_source"
+    query = f"SELECT rid FROM {held} WHERE source = ? AND seq IS NOT NULL AND {elsewhere}"
     rids = [rid for (rid,) in run(cx, query, (source, *values))]
     touch(cx, rids, wing=wing, **({} if room is None else {"room": room}))
     return len(rids)
@@ -463,8 +475,25 @@ def _size_of(cx: Connection, source: int) -> int:
     return cx.execute(query).scalar() or 0
 
 
-def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
-    """Make drawers current; return how many the palace did not hold before."""
+class Coming:
+    """Drawers that become current with a transaction: numbered and linked for all of its sources at once."""
+
+    def __init__(self) -> None:
+        self._rids: list[int] = []
+
+    def add(self, rids: Iterable[int]) -> None:
+        """Take drawers that have been staged."""
+        self._rids.extend(rids)
+
+    def begin(self, cx: Connection) -> None:
+        """Make them current, in the order in which they came."""
+        touch(cx, self._rids)
+        link_mentions(cx, self._rids)
+        self._rids = []
+
+
+def _begin_drawers(cx: Connection, rids: Sequence[int], coming: Coming) -> int:
+    """Let drawers become current; return how many the palace did not hold before."""
     fresh = [
         rid
         for batch in batches(rids)
@@ -474,8 +503,7 @@ def _begin_drawers(cx: Connection, rids: Sequence[int]) -> int:
             batch,
         )
     ]
-    touch(cx, fresh)
-    link_mentions(cx, fresh)
+    coming.add(fresh)
     known = set(fresh)
     stubs = stubs_among(cx, fresh) if salt_of(cx) is not None else {}
     states = _states(cx, [rid for rid in rids if rid not in known])

@@ -14,12 +14,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
 
-from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from castle.clock import Clock, system_clock
 from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError
@@ -38,7 +41,7 @@ from castle.store import (  # noqa: F401  (each declares its tables)
 )
 from castle.store import migrate as migrations
 from castle.store.native import is_full
-from castle.store.schema import SCHEMA_VERSION, lineage, tables
+from castle.store.schema import SCHEMA_VERSION, tables
 
 FILE_NAME = "castle.db"
 PATIENCE_SECONDS = 30.0
@@ -127,11 +130,16 @@ class Ledger:
     def analyze(self) -> None:
         """Let SQLite count, so that it looks drawers up by their ids rather than by what most of them share.
 
-        Takes milliseconds whatever the size; raises PalaceBusyError.
+        What it counts in a table of few rows is dropped: by that it would read the whole table for every
+        source that is filed next, however many come. Takes milliseconds whatever the size; raises
+        PalaceBusyError.
         """
         with self.write(_HASTY_SECONDS) as cx:
             cx.exec_driver_sql(f"PRAGMA analysis_limit={_ANALYZED_ROWS}")
             cx.exec_driver_sql("ANALYZE")
+            # A row begins with the number of rows in the table.
+            cx.exec_driver_sql(f"DELETE FROM sqlite_stat1 WHERE CAST(stat AS INTEGER) < {_ANALYZED_ROWS}")
+            cx.exec_driver_sql("ANALYZE sqlite_schema")
 
     def compact(self, patience: float) -> None:
         """Write the ledger anew, so that no page keeps what was deleted, and empty its WAL.
@@ -201,9 +209,7 @@ class Ledger:
         A ledger that was put back from an older copy and written again has other tokens after that copy.
         """
         with self.read() as cx:
-            query = select(lineage.c.token).where(lineage.c.seq >= seq).order_by(lineage.c.seq).limit(1)
-            token = cx.execute(query).scalar() if seq else ""
-            return f"{get_value(cx, 'epoch')}:{token}"
+            return lineage_at(cx, seq)
 
     def head(self) -> int:
         """Return the number of the last change."""
@@ -260,7 +266,8 @@ class Ledger:
                     raise _not_found(self.root)
                 if foreign is not None:
                     raise PalaceError(f"{self.path} is not a ledger of Castle; nothing was changed")
-                tables.create_all(cx)
+                for statement in _definitions():
+                    run(cx, statement)
                 set_value(cx, "schema_version", str(SCHEMA_VERSION))
                 set_value(cx, "epoch", secrets.token_hex(8))
                 set_value(cx, "salt", secrets.token_hex(32))
@@ -289,6 +296,15 @@ class Ledger:
             )
 
 
+@cache
+def _definitions() -> tuple[str, ...]:
+    """Return the statements that make all tables and indexes; to write them takes longer than to run them."""
+    made: list[CreateTable | CreateIndex] = []
+    for table in tables.sorted_tables:
+        made += [CreateTable(table), *map(CreateIndex, table.indexes)]
+    return tuple(str(element.compile(dialect=sqlite.dialect())) for element in made)
+
+
 def run(cx: Connection, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
     """Run a statement in the transaction of a connection without SQLAlchemy around it; return its cursor.
 
@@ -309,6 +325,13 @@ def get_value(cx: Connection, key: str) -> str | None:
     """Return the value of ``key`` in the ``meta`` table."""
     row = run(cx, "SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else row[0]
+
+
+def lineage_at(cx: Connection, seq: int) -> str:
+    """Return ``Ledger.lineage`` as a transaction sees it."""
+    query = "SELECT token FROM lineage WHERE seq >= ? ORDER BY seq LIMIT 1"
+    row = run(cx, query, (seq,)).fetchone() if seq else ("",)
+    return f"{get_value(cx, 'epoch')}:{None if row is None else row[0]}"
 
 
 def set_value(cx: Connection, key: str, value: str) -> None:

@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -362,7 +363,7 @@ class Lexicon:
     @staticmethod
     def _spaced(*texts: str) -> str:
         """Return the words of the texts with single spaces between them."""
-        return " ".join(word for text in texts for word in words(legal_text(text)))
+        return " ".join([word for text in texts for word in words(legal_text(text))])
 
     def _analyze(self, text: str) -> list[str]:
         return list(self._analyzer().analyze(self._spaced(text)))
@@ -382,8 +383,9 @@ class Lexicon:
         document = tantivy.Document()
         document.add_text("id", row.id)
         tokens = words(legal_text(row.text))
-        document.add_text("body", " ".join([*tokens, *marked_stems(tokens)]))
-        document.add_text("title", self._spaced(row.context, row.title))
+        tokens += marked_stems(tokens)
+        document.add_text("body", " ".join(tokens))
+        document.add_text("title", " ".join(filter(None, map(_words_of, (row.context, row.title)))))
         for field in _RAW_FIELDS:
             document.add_text(field, legal_text(getattr(row, field)))
         document.add_bytes("sha256", bytes.fromhex(row.sha256))
@@ -489,6 +491,12 @@ class Lexicon:
                 found = matched[str(searcher.doc(address).get_first("id"))]
                 found += [word for bit, word in enumerate(part) if int(score) >> bit & 1]
         return {id_: tuple(found) for id_, found in matched.items()}
+
+
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> str:
+    """Return the words of a text with spaces between them; titles and headings come again and again."""
+    return " ".join(words(legal_text(text)))
 
 
 def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> dict[str, float]:

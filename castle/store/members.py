@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, LargeBinary, Row, bindparam, cast, func, select, update
 
-from castle.store.ledger import batches
+from castle.store.ledger import batches, run_many
 from castle.store.purged import STUB, size_of
 from castle.store.schema import drawers, membership
 
@@ -85,20 +85,17 @@ def close_members(cx: Connection, source: int, number: int, rids: Sequence[int])
 
 def open_members(cx: Connection, source: int, number: int, begin: Sequence[tuple[int, Member]]) -> None:
     """Begin the membership of drawers with revision ``number``; each comes with its ordinal."""
-    for part in batches(begin):
-        cx.exec_driver_sql(
-            _OPEN,
-            [
-                (
-                    source,
-                    number,
-                    ordinal,
-                    member.rid,
-                    member.start,
-                    member.end,
-                    member.first_line,
-                    member.last_line,
-                )
-                for ordinal, member in part
-            ],
+    rows = (
+        (
+            source,
+            number,
+            ordinal,
+            member.rid,
+            member.start,
+            member.end,
+            member.first_line,
+            member.last_line,
         )
+        for ordinal, member in begin
+    )
+    run_many(cx, _OPEN, rows)

@@ -14,13 +14,18 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
 from castle.errors import UsageError
-from castle.store.mind_tables import mem_edges, mem_sources
+from castle.store.graph_tables import evidence, triples
+from castle.store.mind_tables import mem_edges, mem_fact_triples, mem_sources
 from castle.store.mind_values import RELATIONS, Edge
+from castle.store.schema import drawers
 
 COLD_DAYS, FADING_DAYS = 7.0, 30.0
 """Days without use after which an edge begins to fade, and those in which it falls to 1/e from then on."""
 SOURCE_WEIGHT = 0.5
 """How strongly a thing is joined to what it rests on."""
+TRIPLE_WEIGHT = 0.6
+"""How strongly facts of the graph join what they are about, and what tells them."""
+MOST_TRIPLES = 50
 HOPS, DECAY, THRESHOLD = 2, 0.3, 0.01
 STRONG_CONTRADICTION = -0.3
 _DAY = 86_400 * 1e6
@@ -84,7 +89,42 @@ def neighbours(cx: Connection, kind: str, id_: str, now: int) -> list[Edge]:
         Edge(row.owner_kind, row.owner_id, "part_of", _worth(row), "source", False)
         for row in cx.execute(owning)
     ]
+    found += _in_graph(cx, kind, id_, now)
     return sorted(found, key=lambda edge: (-edge.weight, edge.kind, edge.id, edge.relation))
+
+
+def _in_graph(cx: Connection, kind: str, id_: str, now: int) -> list[Edge]:
+    """Return what the facts of the graph that hold now join a thing to, the latest of them first.
+
+    A drawer that is their evidence and a fact that is linked to them are joined to what they are about.
+    """
+    holds = and_(
+        triples.c.ended_at.is_(None),
+        func.coalesce(triples.c.valid_from, now) <= now,
+        or_(triples.c.valid_to.is_(None), triples.c.valid_to > now),
+    )
+    latest = triples.c.recorded_at.desc(), triples.c.rid.desc()
+    told = {
+        "drawer": select(evidence.c.triple).join(drawers).where(drawers.c.id == id_),
+        "fact": select(mem_fact_triples.c.triple).where(mem_fact_triples.c.fact == id_),
+    }
+    ends = select(triples.c.id, triples.c.subject, triples.c.object).where(holds)
+    if kind == "entity":
+        ends = ends.where(or_(triples.c.subject == id_, triples.c.object == id_))
+    elif kind in told:
+        ends = ends.where(triples.c.id.in_(told[kind]))
+    else:
+        return []
+    rows = cx.execute(ends.order_by(*latest).limit(MOST_TRIPLES)).all()
+    keys = {("entity", end) for row in rows for end in (row.subject, row.object)}
+    if kind == "entity":
+        about = [row.id for row in rows]
+        spoken = select(drawers.c.id).join(evidence).where(evidence.c.triple.in_(about)).distinct()
+        keys |= {("drawer", one) for one in cx.execute(spoken.limit(MOST_TRIPLES)).scalars()}
+        linked = select(mem_fact_triples.c.fact).where(mem_fact_triples.c.triple.in_(about)).distinct()
+        keys |= {("fact", one) for one in cx.execute(linked.limit(MOST_TRIPLES)).scalars()}
+    keys.discard((kind, id_))
+    return [Edge(*key, "associated_with", TRIPLE_WEIGHT, "graph", True) for key in keys]
 
 
 def activate(

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from castle.errors import NotFoundError, UsageError
+from castle.store.graph_tables import triples
 from castle.store.ledger import to_json
 from castle.store.mind_index import index
 from castle.store.mind_rows import cite, new_id, norm_hash, note_change, said_again, sources_of, standing
@@ -211,7 +212,9 @@ def set_statement(
 
 
 def link_triple(cx: Connection, fact: str, triple: str) -> None:
-    """Tie a fact to one of the graph, which ends with it."""
+    """Tie a fact to one of the graph, which ends with it; raises NotFoundError for an unknown one."""
+    if cx.execute(select(triples.c.id).where(triples.c.id == triple).limit(1)).first() is None:
+        raise NotFoundError(f"the graph has no fact {triple!r}: `castle kg query NAME --json` shows ids")
     cx.execute(insert(mem_fact_triples).prefix_with("OR IGNORE").values(fact=fact, triple=triple))
 
 

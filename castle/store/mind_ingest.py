@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, or_, select, update
 
 from castle.store.ledger import batches, to_json
 from castle.store.mind_index import index, unindex
@@ -148,6 +148,59 @@ def holding(cx: Connection, session: str, digests: Sequence[bytes], call: str = 
         )
         ids += cx.execute(query.order_by(drawers.c.rid)).scalars()
     return list(dict.fromkeys(ids))
+
+
+def asked_before(cx: Connection, drawer: str) -> str | None:
+    """Return the first drawer of what the user said last before a drawer of the same transcript."""
+    here = (
+        select(messages.c.source, messages.c.position)
+        .join(drawers, and_(drawers.c.source == messages.c.source, drawers.c.message_id == messages.c.id))
+        .where(drawers.c.id == drawer, messages.c.current)
+        .subquery()
+    )
+    before = and_(messages.c.source == here.c.source, messages.c.position < here.c.position)
+    return _first_drawer(cx, select(messages.c.source, messages.c.id).join(here, before))
+
+
+def asked_last(cx: Connection, session: str) -> str | None:
+    """Return the first drawer of what the user said last in a session whose transcript is filed."""
+    ours = sessions.c.source == messages.c.source
+    query = select(messages.c.source, messages.c.id).join(sessions, ours)
+    return _first_drawer(cx, query.where(sessions.c.session == session))
+
+
+def _first_drawer(cx: Connection, query: Select[Any]) -> str | None:
+    spoken = query.where(messages.c.role == "user", messages.c.kind == "message", messages.c.current)
+    row = cx.execute(spoken.order_by(messages.c.position.desc()).limit(1)).first()
+    if row is None:
+        return None
+    ids = select(drawers.c.id).where(
+        drawers.c.source == row.source, drawers.c.message_id == row.id, drawers.c.state == "current"
+    )
+    found: str | None = cx.execute(ids.order_by(drawers.c.rid).limit(1)).scalar()
+    return found
+
+
+def of_turn(cx: Connection, session: str, turn: str) -> str | None:
+    """Return the first drawer of a turn of a recorded session that was filed, None where it was not."""
+    ids = [f"{turn}:{role}" for role in ("user", "assistant")]
+    query = (
+        select(drawers.c.id)
+        .join(sessions, sessions.c.source == drawers.c.source)
+        .where(sessions.c.session == session, drawers.c.message_id.in_(ids), drawers.c.state == "current")
+    )
+    found: str | None = cx.execute(query.order_by(drawers.c.rid).limit(1)).scalar()
+    return found
+
+
+def calls_after(cx: Connection, session: str, asked: str) -> tuple[int, int]:
+    """Return how many calls of tools after something asked went well, and how many did not."""
+    query = select(_QUEUE.payload).where(
+        _QUEUE.session == session, _QUEUE.kind == "tool", _QUEUE.payload.contains(asked, autoescape=True)
+    )
+    told = [json.loads(payload) for payload in cx.execute(query).scalars()]
+    went = [one.get("success") for one in told if one.get("asked") == asked]
+    return went.count(True), went.count(False)
 
 
 def saved_after(cx: Connection, session: str, at: int) -> bool:

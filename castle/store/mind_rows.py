@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
+import socket
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -235,17 +238,38 @@ def set_meta(cx: Connection, key: str, value: str) -> None:
     cx.execute(insert(mem_meta).prefix_with("OR REPLACE").values(key=key, value=value))
 
 
+def new_holder() -> str:
+    """Return a name under which this process may hold leases; who holds one can be told to have ended."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
 def lease(cx: Connection, name: str, holder: str, seconds: float, now: int) -> bool:
-    """Take or keep a piece of background work for some seconds; false while another one has it."""
+    """Take or keep a piece of background work for some seconds; false while another one has it.
+
+    One whose process has ended on this machine, killed or not, has it no more.
+    """
     until = now + int(seconds * 1e6)
     row = cx.execute(select(mem_leases).where(mem_leases.c.name == name)).first()
     if row is None:
         cx.execute(insert(mem_leases).values(name=name, holder=holder, expires_at=until))
         return True
-    if row.holder != holder and row.expires_at > now:
+    if row.holder != holder and row.expires_at > now and not _ended(row.holder):
         return False
     cx.execute(update(mem_leases).where(mem_leases.c.name == name).values(holder=holder, expires_at=until))
     return True
+
+
+def _ended(holder: str) -> bool:
+    host, _, process = holder.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname() or not process.isdecimal() or sys.platform == "win32":
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it is somebody else's, or no number of a process
+        pass
+    return False
 
 
 def release(cx: Connection, name: str, holder: str) -> None:

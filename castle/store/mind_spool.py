@@ -1,4 +1,4 @@
-"""Noting a transcript in the spool of a palace, as the hooks of agents do, for a server that was told of it.
+"""The spool of a palace: noting a transcript as hooks do, and taking what hooks noted of calls of tools.
 
 The line and the way it is written are those of ``castle.hooks.spool``, which servers may not import.
 """
@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from castle.errors import PalaceError
 from castle.store.spool import FILE, FOLDER
 
+SIGNALS = "signals.jsonl"
+_TAKEN = "signals-"
 _TRIES = 50
 
 
@@ -31,6 +36,26 @@ def note_transcript(root: Path, event: Mapping[str, object]) -> None:
     except OSError as error:
         raise PalaceError(f"{path} cannot be written: {error.strerror or error}") from error
     raise PalaceError(f"{path} is being replaced all the time")
+
+
+def take_signals(root: Path) -> tuple[list[Path], list[dict[str, Any]]]:
+    """Take what hooks noted of calls of tools out of their reach; return the files and what is in them.
+
+    The files are to be removed once what they tell is kept; those that a crash has left are taken again.
+    """
+    folder = root / FOLDER
+    for name in (f"{SIGNALS}.1", SIGNALS):
+        with suppress(OSError):
+            (folder / name).rename(folder / f"{_TAKEN}{secrets.token_hex(8)}.jsonl")
+    files = sorted(folder.glob(f"{_TAKEN}*.jsonl"))
+    found = []
+    for file in files:
+        with suppress(OSError):
+            for line in file.read_bytes().splitlines():
+                with suppress(ValueError, RecursionError):
+                    if isinstance(signal := json.loads(line), dict):
+                        found.append(signal)
+    return files, found
 
 
 def _written(path: Path, line: bytes) -> bool:

@@ -72,6 +72,8 @@ class Palace:
 
         Who sets it says that models are loaded elsewhere, and that nobody is to wait for them.
         """
+        self.asked = False
+        """Whether vectors were compared already, so that opening their table pays."""
         if create:
             self._record_embedder(name)
 

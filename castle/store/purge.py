@@ -25,7 +25,7 @@ from castle.store.drafts import remove_left
 from castle.store.ledger import batches
 from castle.store.locks import FileLock
 from castle.store.palace import TOKEN_CACHE, Palace
-from castle.store.purge_files import Finder, clean_directory, clean_spool
+from castle.store.purge_files import PREPARED, Finder, clean_directory, clean_spool
 from castle.store.purge_plan import Outside, plan, quoting, targets, texts_of
 from castle.store.purge_rows import erase, forget_inputs
 from castle.store.purge_tables import purge_inputs, purged, purges
@@ -110,7 +110,7 @@ def purge(
         removed=tuple(str(path) for path in cleaned.removed),
         left=tuple(str(path) for path in cleaned.left),
         unfinished=stopped,
-        notes=(*notes, *(_bring_up_to_date(palace) if not stopped else ())),
+        notes=(*notes, *(bring_up_to_date(palace) if not stopped else ())),
     )
 
 
@@ -279,8 +279,9 @@ def _throw_away(palace: Palace, number: int) -> None:
 
 
 def _forget_prepared(palace: Palace) -> None:
-    for prepared in palace.root.glob("wakeup.json*"):
-        prepared.unlink(missing_ok=True)
+    for name in PREPARED:
+        for prepared in palace.root.glob(f"{name}*"):
+            prepared.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -314,10 +315,12 @@ def _taken(lock: FileLock, busy: str) -> Iterator[None]:
         lock.release()
 
 
-def _bring_up_to_date(palace: Palace) -> Iterator[str]:
-    """Make the indexes again, and say what hindered that: the purge itself is done."""
+def bring_up_to_date(palace: Palace) -> list[str]:
+    """Make the indexes again after a purge; return what hindered that: the purge itself is done."""
+    said = []
     for catch_up in (catch_up_lexicon, catch_up_vectors):
         try:
             catch_up(palace)
         except CastleError as error:
-            yield f"the indexes are not complete yet: {error}"
+            said.append(f"the indexes are not complete yet: {error}")
+    return said

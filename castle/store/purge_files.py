@@ -26,6 +26,8 @@ _BLOCK = 1 << 20
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 _KEPT = ("v", "at", "hook", "harness", "session", "transcript", "cwd")
 """What an event of the spool must have; all of it are names and places."""
+PREPARED = ("wakeup.json", ".wakeup.json")
+"""How the names of what is prepared for hooks begin, and of what a killed process has left of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def clean_directory(root: Path, finder: Finder) -> tuple[list[Path], list[Path]]
             path.unlink(missing_ok=True)
             removed.append(path)
     for path in _foreign(root):
-        if path.name.startswith("wakeup.json"):
+        if path.name.startswith(PREPARED):
             path.unlink(missing_ok=True)
             continue
         held = finder.look_into(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,7 +65,13 @@ def is_there(cx: Connection) -> bool:
 
 def salt_of(cx: Connection) -> bytes | None:
     """Return the palace's salt where something was purged, None where nothing was."""
-    if not is_there(cx) or run(cx, "SELECT 1 FROM purged LIMIT 1").fetchone() is None:
+    try:
+        some = run(cx, "SELECT 1 FROM purged LIMIT 1").fetchone()
+    except sqlite3.OperationalError:
+        if is_there(cx):
+            raise
+        some = None
+    if some is None:
         return None
     return bytes.fromhex(get_value(cx, "salt") or "")
 

@@ -11,15 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, text
 
 from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
-from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, State
+from castle.records import HIDDEN_KINDS, Address, Drawer, Scope
 from castle.store.ledger import batches
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
-from castle.store.sealing import is_old, sealed_of, shown
+from castle.store.sealing import COLUMNS, is_old, sealed_of, shown
 from castle.store.use_tables import ORDINARY, RECENT
 from castle.text.served import mask_secrets, served_text
 
@@ -113,16 +113,23 @@ def _member_at(moment: int) -> ColumnElement[bool]:
     return query.exists()
 
 
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
+
+
+def _damaged(row: AnyRow) -> PalaceError:
+    return PalaceError(
+        f"drawer {row.id}: its row in the ledger is damaged: `castle verify` shows what else is; only "
+        "a copy of the palace has it whole"
+    )
+
+
 @contextmanager
 def _whole(row: AnyRow) -> Iterator[None]:
     """Turn what a row gives rise to that no version of Castle wrote into one line for the user."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PalaceError(
-            f"drawer {row.id}: its row in the ledger is damaged: `castle verify` shows what else is; only "
-            "a copy of the palace has it whole"
-        ) from error
+    except _DAMAGED as error:
+        raise _damaged(row) from error
 
 
 def to_drawer(cx: Connection, row: AnyRow) -> Drawer:
@@ -407,28 +414,16 @@ def _placed(cx: Connection, condition: ColumnElement[bool]) -> Iterator[tuple[Dr
 
 def changed_rows(cx: Connection, after: int, limit: int) -> list[ProjectionRow]:
     """Return up to ``limit`` drawers that changed after ``seq`` number ``after``, in order of change."""
-    query = (
-        select(*_DRAWER_COLUMNS)
-        .select_from(_FROM)
-        .where(drawers.c.seq > after)
-        .order_by(drawers.c.seq)
-        .limit(limit)
-    )
-    return [projection_row(cx, row) for row in cx.execute(query)]
+    query = _projected(drawers.c.seq > after).order_by(drawers.c.seq).limit(limit)
+    return [projection_row(cx, row) for row in cx.execute(query).all()]
 
 
 def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tuple[int, list[ProjectionRow]]:
     """Return how many drawers in ``scope`` changed after ``seq`` number ``after``, and the newest of them."""
     condition = and_(drawers.c.seq > after, scope_clause(scope))
     total = cx.execute(select(func.count()).select_from(_FROM).where(condition)).scalar() or 0
-    query = (
-        select(*_DRAWER_COLUMNS)
-        .select_from(_FROM)
-        .where(condition)
-        .order_by(drawers.c.seq.desc())
-        .limit(limit)
-    )
-    return total, [projection_row(cx, row) for row in cx.execute(query)]
+    query = _projected(condition).order_by(drawers.c.seq.desc()).limit(limit)
+    return total, [projection_row(cx, row) for row in cx.execute(query).all()]
 
 
 def count_changed(cx: Connection, after: int, *, forgotten: bool = True) -> int:
@@ -439,32 +434,58 @@ def count_changed(cx: Connection, after: int, *, forgotten: bool = True) -> int:
     return cx.execute(query).scalar() or 0
 
 
+_PROJECTED = (
+    drawers.c.id,
+    drawers.c.seq,
+    sources.c.key,
+    sources.c.title,
+    drawers.c.wing,
+    drawers.c.room,
+    drawers.c.kind,
+    drawers.c.role,
+    drawers.c.speaker,
+    drawers.c.state,
+    drawers.c.authored_at,
+    drawers.c.filed_at,
+    drawers.c.ended_at,
+    drawers.c.sha256,
+    drawers.c.context,
+)
+
+
+def _projected(condition: ColumnElement[bool]) -> Select[Any]:
+    return select(*_PROJECTED, *COLUMNS).select_from(_FROM).where(condition)
+
+
 def projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
-    """Build what projections see of a drawer; raises PalaceError for a damaged row."""
-    with _whole(row):
-        return _projection_row(cx, row)
+    """Build what projections see of a drawer from the columns of ``_projected``, by their places.
 
-
-def _projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
-    state: State = row.state
-    return ProjectionRow(
-        id=row.id,
-        seq=row.seq,
-        source=row.source_key,
-        title=_masked(row.title),
-        wing=row.wing,
-        room=row.room,
-        kind=row.kind,
-        role=row.role,
-        speaker=_masked(row.speaker),
-        state=state,
-        authored_at=row.authored_at,
-        filed_at=row.filed_at,
-        ended_at=row.ended_at,
-        sha256=row.sha256.hex(),
-        context=_masked(row.context),
-        text=shown(cx, row),
-    )
+    Raises PalaceError for a damaged row.
+    """
+    try:
+        id_, seq, source, title, wing, room, kind, role, speaker, state, authored_at, filed_at = row[:12]
+        ended_at, sha256, context = row[12:15]
+        plain = row.sealed is None and not is_old(row)
+        return ProjectionRow(
+            id_,
+            seq,
+            source,
+            _masked(title),
+            wing,
+            room,
+            kind,
+            role,
+            _masked(speaker) if speaker else "",
+            state,
+            authored_at,
+            filed_at,
+            ended_at,
+            sha256.hex(),
+            _masked(context) if context else "",
+            row.text if plain else shown(cx, row),
+        )
+    except _DAMAGED as error:
+        raise _damaged(row) from error
 
 
 @lru_cache(maxsize=4096)

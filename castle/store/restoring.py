@@ -22,7 +22,6 @@ from glob import escape
 from pathlib import Path
 from typing import Literal
 
-from castle.clock import parse_iso
 from castle.errors import PalaceBusyError, PalaceError, PalaceVersionError, RefusedError, UsageError
 from castle.store.backup import (
     IDENTITY,
@@ -30,9 +29,19 @@ from castle.store.backup import (
     Progress,
     check_ledger,
     opened,
+    schema_in,
     spool_lines,
 )
-from castle.store.drafts import LOCK, WORK, draft_beside, drafts_of, see_on_disk, see_tree_on_disk, telling
+from castle.store.drafts import (
+    LOCK,
+    WORK,
+    draft_beside,
+    drafts_of,
+    remove_left,
+    see_on_disk,
+    see_tree_on_disk,
+    telling,
+)
 from castle.store.ledger import FILE_NAME, PATIENCE_SECONDS
 from castle.store.locks import FileLock
 from castle.store.novelty_tables import META_KEY
@@ -89,6 +98,7 @@ def restore_backup(
     if not source.is_file():
         raise UsageError(f"there is no file {source}: name one that `castle backup` has made")
     finish_stopped(root)
+    remove_left(root)
     _check_place(root, yes)
     with opened(source) as archive:
         _check_version(archive)
@@ -96,7 +106,6 @@ def restore_backup(
             root.parent.mkdir(parents=True, exist_ok=True)
         with telling(_CANNOT, root), draft_beside(root) as draft:
             _unpack(archive, draft, tell)
-            created = parse_iso(str(archive.manifest.get("created_at")))
             kept = draft.parent / IDENTITY
             if IDENTITY in archive.entries:
                 (draft / IDENTITY).replace(kept)
@@ -109,7 +118,7 @@ def restore_backup(
     return Restored(
         palace=str(root),
         backup=str(source),
-        created_at=created,
+        created_at=archive.created_at,
         schema=archive.schema,
         sources=archive.counts["sources"],
         drawers=archive.counts["drawers"],
@@ -148,10 +157,15 @@ def finish_stopped(root: Path) -> bool:
             if root.exists():
                 return False
             work = folder / WORK
-            (work if (work / FILE_NAME).is_file() else aside).rename(root)
+            if (work / FILE_NAME).is_file():
+                _take_events(work, aside)  # before: whoever is killed after the renaming comes here no more
+                work.rename(root)
+            else:
+                aside.rename(root)
             see_on_disk(root.parent)
             if aside.is_dir():
                 _take_events(root, aside)
+            (folder / _NOTE).unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
         return True
     return False
@@ -198,9 +212,10 @@ def _check_version(archive: Archive) -> None:
 def _unpack(archive: Archive, draft: Path, tell: Progress) -> None:
     """Make a palace of the backup in the draft, and prove it."""
     needed = sum(entry.size for entry in archive.entries.values())
-    if shutil.disk_usage(draft).free < needed:
+    if (free := shutil.disk_usage(draft).free) < needed:
         raise PalaceError(
-            f"{_CANNOT} {draft.parent.parent}: {needed:,} bytes are needed; nothing was changed"
+            f"{_CANNOT} {draft.parent.parent}: {needed:,} bytes are needed and {free:,} are free; "
+            "nothing was changed"
         )
     (draft / FOLDER).mkdir(mode=0o700)
     for name in archive.entries:
@@ -211,6 +226,8 @@ def _unpack(archive: Archive, draft: Path, tell: Progress) -> None:
                 out.write(piece)
     try:
         check_ledger(draft / FILE_NAME, archive.counts)
+        if schema_in(draft / FILE_NAME) != archive.schema:
+            raise PalaceError(f"the ledger in it has not the schema {archive.schema} that it says")
     except PalaceError as error:
         raise PalaceError(f"{archive.path} is damaged: {error}; nothing was changed") from error
     if REVIEWS in archive.entries:
@@ -286,6 +303,7 @@ def _put_in_place(draft: Path, root: Path) -> Path | None:
             aside.rename(root)
             raise
     see_on_disk(root.parent)
+    note.unlink(missing_ok=True)  # it is done, whatever happens to what stands there from now on
     return aside
 
 

@@ -120,6 +120,12 @@ class Space:
                     self._vectors = Vectors(self._root / DIRECTORY, self.identity, self.named.table)
         return self._vectors
 
+    def whole(self) -> bool:
+        """Whether the table is there and undamaged; looks at its files without what opens it."""
+        from castle.store.vectors import Vectors
+
+        return Vectors(self._root / DIRECTORY, self.identity, self.named.table).whole()
+
     @property
     def embedder(self) -> Embedder:
         """The embedder, loaded at first use, by whichever thread comes first; raises what loading raises."""

@@ -120,6 +120,8 @@ def settle(root: Path, files: Sequence[Path], kept: Sequence[Event], unreadable:
     What stays is on disk before what goes is removed; a crash in between leaves events twice, never none.
     """
     folder = root / FOLDER
+    for left in folder.glob(f"{_PREFIX}*.tmp"):  # of a drainer that was killed, or met a full disk
+        left.unlink(missing_ok=True)
     if unreadable:
         _write(folder / UNREADABLE, unreadable, os.O_APPEND)
     if kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -107,8 +108,12 @@ def _reindex(palace: Palace) -> str:
 
 
 def _bytes(palace: Palace, name: str) -> int:
-    """Return the size of a database with what SQLite keeps beside it."""
-    return sum(file.stat().st_size for file in palace.root.glob(f"{name}*"))
+    """Return the size of a database with what SQLite keeps beside it, which may go at any moment."""
+    total = 0
+    for file in palace.root.glob(f"{name}*"):
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
 
 
 def _projected(name: str, palace: Palace, open_: Callable[[], Projection]) -> Projected:

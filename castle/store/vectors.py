@@ -166,8 +166,6 @@ class Vectors:
             return []
         if vector.shape != (self.dim,):
             raise ModelError(f"a vector of {vector.size} was compared with vectors of {self.dim}")
-        import numpy as np
-
         where = where_clause(scope)
 
         def nearest(table: Any, slack: int) -> pa.Table:
@@ -187,10 +185,8 @@ class Vectors:
         if len(found) == limit + _SLACK and distances[-1] == distances[limit - 1]:
             found = self._read(partial(nearest, slack=_MUCH_SLACK))
         # LanceDB rounds the query to 16 bits: its distances choose, and these scores rank.
-        scores = np.clip(self._units(found) @ (vector / np.linalg.norm(vector)), -1.0, 1.0).tolist()
-        rows = zip(found["id"].to_pylist(), scores, found["sha256"].to_pylist(), strict=True)
-        matches = [DenseMatch(*row) for row in rows]
-        return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+        rows = list(zip(found["id"].to_pylist(), found["sha256"].to_pylist(), strict=True))
+        return best_of(rows, self._units(found), vector, limit)
 
     def index(self) -> None:
         """Make the indexes that a table of this size needs, or make them anew where they are late.
@@ -215,6 +211,15 @@ class Vectors:
     def damaged_files(self) -> list[str]:
         """Return the names of files that are not as they were written; reads all of them."""
         return self._sums.damaged(thorough=True) if self.directory.exists() else []
+
+    def whole(self) -> bool:
+        """Whether the table is there and its files are as they were written, as far as their notes tell.
+
+        A list of deleted rows that was not noted would have to be read.
+        """
+        lists = {file.relative_to(self.directory).as_posix() for file in self.directory.glob("_deletions/*")}
+        there = any(self.directory.glob("_versions/*"))
+        return there and lists <= self._sums.names() and not self._sums.damaged()
 
     def count(self) -> int:
         """Return the number of drawers it holds."""
@@ -391,6 +396,17 @@ def as_stored(unit: NDArray[np.float32]) -> NDArray[np.float32]:
     import numpy as np
 
     return _unit(unit.astype(np.float16))
+
+
+def best_of(
+    rows: Sequence[tuple[str, str]], units: NDArray[np.float32], vector: NDArray[np.float32], limit: int
+) -> list[DenseMatch]:
+    """Score drawers, given by id and hash with their stored vectors; return the nearest, nearest first."""
+    import numpy as np
+
+    scores = np.clip(units @ (vector / np.linalg.norm(vector)), -1.0, 1.0).tolist()
+    matches = [DenseMatch(id_, score, sha) for (id_, sha), score in zip(rows, scores, strict=True)]
+    return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
 
 
 def _unit(halves: NDArray[np.float16]) -> NDArray[np.float32]:

@@ -82,7 +82,7 @@ def _purged(palace: Palace) -> Iterator[Finding]:
     if by_path:
         said = [f"{path}, {lines_of(lines)}" for path, lines in by_path.items()]
         more = f" and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
-        yield Finding("purged", "ok", "; ".join(said[:_SHOWN]) + more)
+        yield Finding("purged", "ok", f"gone from {'; '.join(said[:_SHOWN])}{more}")
 
 
 def _integrity(palace: Palace) -> tuple[int, list[str]]:

@@ -112,7 +112,7 @@ class Splitter:
         if self._inside or len(line) > SEGMENT:
             self._long(line + end, whole=True)
             return
-        if len(line) < _BLANK and not line.strip():
+        if len(line) < _BLANK and (not line or line.isspace()):
             self._blank_line(line + end)
             return
         if len(second) > SEGMENT:
@@ -179,7 +179,8 @@ class Splitter:
                 atom.title = f"{line[:HEAD]}\n{second}"[start:end]
                 atom.title_start = self._at + start
         self._ready.append(atom)
-        self._lead_on(mark, atom, len(line))
+        if mark.leads or self._lead >= 0:
+            self._lead_on(mark, atom, len(line))
         self._blank = 0
         self._glued = mark.glued
         self._sentence = line.rstrip()[-1:] in _SENTENCE_ENDS

@@ -25,6 +25,7 @@ LONGEST_BLOCK = 65_536
 """Characters of a private key block that are sealed at most."""
 _LONGEST_HEADER = 8_192
 _COMMAND = 500  # characters of a command line that are looked at
+_LITERALS = tuple((literal, token) for token in rules.TOKENS for literal in token.literals)
 _NEAR = 240  # characters around the id of an AWS key within which its secret is looked for
 
 
@@ -64,11 +65,9 @@ def _merged(found: Iterable[Found]) -> Iterator[tuple[int, int, str]]:
 def _all(text: str) -> Iterator[Found]:
     for start, end in _key_blocks(text):
         yield start, end, 0, "private_key"
-    for token in rules.TOKENS:
-        for literal in token.literals:
-            if literal in text:
-                for start, end in _tokens(text, literal, token):
-                    yield start, end, 1, token.kind
+    for literal, token in [pair for pair in _LITERALS if pair[0] in text]:
+        for start, end in _tokens(text, literal, token):
+            yield start, end, 1, token.kind
     lower = rules.lowered(text)
     for kind, rank, spans in (
         ("aws_secret", 2, _aws_neighbours(text)),

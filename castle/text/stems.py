@@ -72,7 +72,9 @@ def languages_of(words: Iterable[str]) -> list[str]:
     A language has at least two of its function words, more than English has, and at least two thirds of what
     the best one has.
     """
-    there = set(words)
+    there = _all_function_words().intersection(words)
+    if len(there) < _LEAST_WORDS:
+        return []
     votes = {code: len(there & known) for code, known in _function_words().items()}
     most = max(votes.values())
     if most < _LEAST_WORDS or votes["en"] >= most:
@@ -83,9 +85,9 @@ def languages_of(words: Iterable[str]) -> list[str]:
 def marked_stems(words: Sequence[str]) -> list[str]:
     """Return the marked stems of a text's words, for the index; function words have none."""
     found: list[str] = []
-    foreign = [word for word in words if not word.isascii()]
-    for code, taken in (("ru", _cyrillic(foreign)), ("hi", _devanagari(foreign))):
-        found += _stem(code, taken)
+    if not "".join(words).isascii():
+        foreign = [word for word in words if not word.isascii()]
+        found += _stem("ru", _cyrillic(foreign)) + _stem("hi", _devanagari(foreign))
     for code in languages_of(words):
         dull = _function_words()[code]
         taken = [word for word in words if _plain(word) and word not in dull]
@@ -145,6 +147,11 @@ def _singular(word: str) -> str:
 @cache
 def _function_words() -> dict[str, frozenset[str]]:
     return {code: frozenset(written.split()) for code, written in _FUNCTION_WORDS.items()}
+
+
+@cache
+def _all_function_words() -> frozenset[str]:
+    return frozenset().union(*_function_words().values())
 
 
 @cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 HEADING = 90
 """Boundaries from here on begin a section of the text; a first-level heading is the strongest."""
@@ -307,7 +306,9 @@ _SECTIONS = {
 
 def reader_for(name: str) -> Reader:
     """Choose how a source is read by the suffix of its name; what is not known is plain text."""
-    suffix = PurePosixPath(name.replace("\\", "/")).suffix.lower()
+    last = name.replace("\\", "/").rpartition("/")[2]
+    stem, _, ending = last.rpartition(".")
+    suffix = f".{ending}".lower() if stem and ending else ""
     if suffix in _MARKDOWN_SUFFIXES:
         return _Markdown()
     if suffix in (".rst", ".rest"):

@@ -24,11 +24,14 @@ import hashlib
 import re
 import unicodedata
 from functools import cache
+from itertools import chain
 
 LONGEST = 64
 _CACHED = 200_000
 
-_ASCII_RUN = re.compile(r"[A-Za-z]\+\+|[CFcf]#|[A-Za-z0-9_]+(?:[-./:@+'][A-Za-z0-9_]+){0,32}")
+_ASCII_RUN = re.compile(r"[A-Za-z0-9_]++(?:[-./:@+'][A-Za-z0-9_]++){0,32}+")
+_SIGNED_RUN = re.compile(rf"[A-Za-z]\+\+|[CFcf]#|{_ASCII_RUN.pattern}")
+_SIGNS = ("++", "c#", "C#", "f#", "F#")
 _PLAIN_RUN = re.compile(r"[A-Za-z]\+\+|[CFcf]#|\w+(?:[-./:@+']\w+){0,32}")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _EMOJI_FORM = re.compile("(?<=.)[\ufe0f\U0001f3fb-\U0001f3ff]")
@@ -36,22 +39,15 @@ _DROPPED_ENDINGS = ("'s", "'re", "'ve", "'ll", "'d", "'m")
 _JOINTS = ("/", ":", "@", "+", ".", "'", "-", "_")
 _QUOTED = re.compile(r'"([^"]+)"|“([^”"]+)”|„([^“”"]+)[“”]|「([^」]+)」|『([^』]+)』|«([^»]+)»')
 
-_cache: dict[str, tuple[str, ...]] = {}
-
 
 def words(text: str) -> list[str]:
     """Split a text into its lexical tokens, in order; any string will do."""
     if text.isascii():
-        runs = _ASCII_RUN.findall(text)
+        signed = [sign for sign in _SIGNS if sign in text]
+        runs = (_SIGNED_RUN if signed else _ASCII_RUN).findall(text)
     else:
         runs = _runs(text)
-    found: list[str] = []
-    extend = found.extend
-    known = _cache
-    for run in runs:
-        tokens = known.get(run)
-        extend(_remembered(run) if tokens is None else tokens)
-    return found
+    return list(chain.from_iterable(map(_tokens.__getitem__, runs)))
 
 
 def phrases(query: str) -> list[str]:
@@ -60,13 +56,19 @@ def phrases(query: str) -> list[str]:
     return [phrase for phrase in found if phrase]
 
 
-def _remembered(run: str) -> tuple[str, ...]:
-    tokens = tuple(_expand(run))
-    if len(run) <= LONGEST:
-        if len(_cache) >= _CACHED:
-            _cache.clear()
-        _cache[run] = tokens
-    return tokens
+class _Tokens(dict[str, tuple[str, ...]]):
+    """Tokens by run, filled on demand and emptied when it holds too many."""
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        tokens = tuple(_expand(run))
+        if len(run) <= LONGEST:
+            if len(self) >= _CACHED:
+                self.clear()
+            self[run] = tokens
+        return tokens
+
+
+_tokens = _Tokens()
 
 
 def _expand(run: str) -> list[str]:
@@ -101,6 +103,9 @@ def _joined(run: str) -> list[str]:
 
 def _take(run: str, level: int, tokens: list[str]) -> None:
     """Append a run and then what its joints from ``level`` inwards separate."""
+    if run.isalpha() and run.isascii() and (run.islower() or run.istitle()):
+        tokens.append(_bounded(run))
+        return
     while level < len(_JOINTS) and _JOINTS[level] not in run:
         level += 1
     whole = _bounded(run)

@@ -1,16 +1,17 @@
 """Wake-ups that are written beforehand, for hooks that must not open the palace.
 
 ``<palace>/wakeup.json`` holds the general text and one for each directory that was worked in last:
-``{"v": 1, "rendered_at": microseconds, "general": text, "places": {directory: text}, "of": ...}``. Every text
-is wrapped as recalled. ``of`` says what the texts were made from: where nothing has changed nothing is done,
-and a text whose wing has not changed is kept.
+``{"v": 1, "rendered_at": microseconds, "general": text, "places": {directory: text}, "checked": directories,
+"of": ...}``. Every text is wrapped as recalled. ``checked`` are the directories in which something is
+believed under a condition, to be checked when a session begins there. ``of`` says what the texts were made
+from: where nothing has changed nothing is done, and a text whose wing has not changed is kept.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from sqlalchemy import Connection, select
 from castle.config import Settings
 from castle.config.files import replace
 from castle.config.load import surroundings
+from castle.mind.waking import section
 from castle.mine.formats import recall_block
 from castle.store.ledger import get_value
+from castle.store.mind_conditions import conditions_in
 from castle.store.novelty_tables import META_KEY
 from castle.store.palace import Palace
 from castle.store.schema import drawers
@@ -57,11 +60,13 @@ def prerender(palace: Palace, settings: Settings) -> bool:
     Raises PalaceError, and ConfigError when the file cannot be written.
     """
     path = palace.root / FILE_NAME
-    made, before = _state(palace, settings), _written(path)
-    if made == before:
-        return False
     with palace.ledger.read() as cx:
         places = active_places(cx, MOST_PLACES, str(surroundings().user_home))
+        believed = _believed(palace, cx, {place.wing for place in places})
+        checked = sorted(place.directory for place in places if conditions_in(cx, place.wing))
+    made, before = _state(palace, settings, (believed, checked)), _written(path)
+    if made == before:
+        return False
     texts = _unchanged(palace, before, made)
     for wing in {place.wing for place in places} - texts.keys():
         texts[wing] = _text(palace, settings, wing)
@@ -70,6 +75,7 @@ def prerender(palace: Palace, settings: Settings) -> bool:
         "rendered_at": palace.ledger.clock(),
         "general": _text(palace, settings, None),
         "places": {place.directory: texts[place.wing] for place in places},
+        "checked": checked,
         "of": {
             "head": made.head,
             "lineage": made.lineage,
@@ -102,13 +108,20 @@ def _text(palace: Palace, settings: Settings, wing: str | None) -> str:
     return recall_block(wake_up(palace, settings, wing, BUDGET).text)
 
 
-def _state(palace: Palace, settings: Settings) -> _Made:
+def _believed(palace: Palace, cx: Connection, wings: Iterable[str]) -> dict[str, str]:
+    """Return what the mind tells of wings: it changes without any drawer that does."""
+    now = palace.ledger.clock()
+    told = {wing or "": section(cx, wing, BUDGET, palace.salt, now, len) for wing in (None, *sorted(wings))}
+    return {wing: text for wing, text in told.items() if text}
+
+
+def _state(palace: Palace, settings: Settings, mind: object) -> _Made:
     """Return what a rendering now would be made from; reads a few rows."""
     with palace.ledger.read() as cx:
         pins = [(pin.id, pin.pinned_at) for pin in pinned(cx)]
         novelty = get_value(cx, META_KEY) or ""
         head = int(get_value(cx, "seq") or 0)
-    parts = (VERSION, pins, state_of(settings.home), settings.recency_tau_days)
+    parts = (VERSION, pins, state_of(settings.home), settings.recency_tau_days, mind)
     common = hashlib.sha256(json.dumps(parts).encode("utf-8")).hexdigest()[:32]
     return _Made(head, palace.ledger.lineage(head), common, novelty)
 

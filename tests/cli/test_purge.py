@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from castle.errors import PalaceError
+from castle.store import purge as purging
 from tests.cli.conftest import Run
 
 TEXT = "the combination of the safe in the harbour office is not to be written down anywhere"
@@ -57,8 +59,11 @@ def test_at_a_terminal_the_id_is_typed(run: Run, note_id: str, monkeypatch: pyte
 def test_a_wing_asks_for_the_number_of_drawers(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("mine", str(project))
-    count = sum(place["current"] for place in json.loads(run("status", "--json").out)["places"])
+    mined = run("mine", str(project))
+    assert mined.code == 0, mined.err
+    status = run("status", "--json")
+    assert status.code == 0, status.err
+    count = sum(place["current"] for place in json.loads(status.out)["places"])
     answer(monkeypatch, "6")
     assert run("purge", "--wing", "myapp", "--reason", "private").code == 1
     answer(monkeypatch, str(count))
@@ -90,3 +95,31 @@ def test_what_is_left_is_named(run: Run, note_id: str) -> None:
     refused = run("add", f"again: {TEXT}", "--wing", "work", "--room", "letters")
     assert refused.code == 1
     assert "purged" in refused.err
+
+
+def raise_full() -> None:
+    raise PalaceError("the disk is full")
+
+
+@pytest.mark.parametrize("stop", ["clean_directory", "_throw_away"])
+def test_the_command_of_a_purge_that_was_killed_finishes_it(
+    run: Run, note_id: str, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    command = ("purge", note_id, "--reason", "private", "--yes")
+    with monkeypatch.context() as patch:
+        patch.setattr(purging, stop, killed)
+        assert run(*command).code == 130
+    assert "not finished: 1" in run("status").out
+    with monkeypatch.context() as patch:
+        patch.setattr(purging, "_throw_away", lambda *_: raise_full())
+        late = run("purge")
+        assert (late.code, "is not finished: the disk is full" in late.err) == (3, True)
+    again = run(*command)
+    assert again.code == 1
+    assert "finished first, because it was begun before: 1 purge" in again.err
+    assert "gone for good" in again.err
+    assert run("verify").code == 0
+    assert run("repair").code == 0

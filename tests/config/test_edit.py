@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from castle.config import keys, load, set_user, unset_user
+from castle.config.files import replace
 from castle.errors import ConfigError, RefusedError
 
 
@@ -232,3 +234,16 @@ def test_a_change_never_loses_a_line(
         for line in before.splitlines():
             assert line in after or line.lstrip().startswith(("k_rrf", '"k_rrf', "'k_rrf", "{"))
         assert load(home=home, env={}).k_rrf == value
+
+
+def test_what_a_killed_process_has_left_goes_with_a_later_change(tmp_path: Path) -> None:
+    file = tmp_path / "wakeup.json"
+    old, new = (tmp_path / f".wakeup.json.{name * 12}.tmp" for name in "ab")
+    other = tmp_path / ".wakeup.json.mine.tmp"
+    for path in (old, new, other):
+        path.touch()
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    replace(file, b"{}", 0o600)
+    assert file.read_bytes() == b"{}"
+    assert sorted(tmp_path.glob(".wakeup*")) == sorted((new, other))

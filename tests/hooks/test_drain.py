@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from castle import Castle
+from castle.errors import PalaceError
 from castle.mine.spool import GIVE_UP_AFTER, DrainReport
 from castle.store.locks import FileLock
 from castle.store.spool import waiting
@@ -186,3 +188,23 @@ def test_a_file_that_holds_no_conversation_is_kept_only_when_unread(castle: Cast
     report = castle.drain_spool()
     assert (report.kept, report.skipped) == (0, ())
     assert len(report.ignored) == 1
+
+
+def test_a_spool_that_cannot_be_settled_is_one_line_and_waits(
+    castle: Castle, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from castle.mine import spool as draining
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool(castle, transcript)
+    with monkeypatch.context() as patch:
+        patch.setattr(draining, "settle", full)
+        with pytest.raises(PalaceError, match="the disk is full; what was noted there waits"):
+            castle.drain_spool()
+    assert waiting(castle.root) == 1
+    left = castle.root / "spool" / "drain-1-2.tmp"
+    left.touch()
+    assert castle.drain_spool().events == 1
+    assert not left.exists()

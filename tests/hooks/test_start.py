@@ -73,6 +73,17 @@ def test_a_session_that_begins_has_filed_what_waits(note: Note, started: list[st
     assert len(started) == 1
 
 
+def test_a_session_that_begins_where_something_depends_on_the_place_has_it_checked(
+    place: Path, note: Note, started: list[str]
+) -> None:
+    (place / "wakeup.json").write_text(json.dumps({"v": 1, "checked": ["/nowhere/shop"]}), encoding="utf-8")
+    note(payload("claude-code", "session-start", "/t/b.jsonl", cwd="/nowhere/inn"), "session-start")
+    assert started == []
+    (place / "spool" / "events.jsonl").unlink()
+    note(payload("claude-code", "session-start", "/t/b.jsonl", cwd="/nowhere/shop/web"), "session-start")
+    assert len(started) == 1
+
+
 def test_saves_happen_every_so_many_stops_and_at_every_end(
     place: Path, note: Note, started: list[str], own_home: Path
 ) -> None:
@@ -103,8 +114,13 @@ def test_a_signal_says_what_was_used_and_nothing_else(place: Path, note: Note) -
     note(payload("codex", "post-tool-use", "/t/a.jsonl", tool_name="rm -rf <x>\n"), "post-tool-use", "codex")
     lines = (place / "spool" / "signals.jsonl").read_text(encoding="utf-8").splitlines()
     first, second, third = map(json.loads, lines)
-    assert first.keys() == {"v", "at", "hook", "harness", "session", "tool"}
-    assert (first["hook"], first["tool"]) == ("post-tool-use", "Bash")
+    assert first.keys() == {"v", "at", "hook", "harness", "session", "tool", "call", "cwd", "success"}
+    assert (first["hook"], first["tool"], first["call"], first["success"]) == (
+        "post-tool-use",
+        "Bash",
+        "toolu_1",
+        True,
+    )
     assert (second["harness"], second["agent"]) == ("codex", "019e1695-0522-7c83-8b39-0dd379793f80")
     assert third["tool"] == ""
     assert waiting(place) == 0
@@ -309,3 +325,21 @@ def test_a_message_on_the_desktop_says_how_much_was_filed(
 def test_a_complaint_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert complain("a\nb") is False
     assert capfd.readouterr().err == "castle-hook: a b\n"
+
+
+def test_an_event_while_a_killed_restore_has_left_no_palace_is_filed(root: Path) -> None:
+    aside = root.with_name(f"{root.name}.before-restore-20260101T000000Z")
+    draft = root.with_name(f".{root.name}.0a1b2c3d.draft")
+    draft.mkdir()
+    (draft / "aside").write_text(aside.name, encoding="utf-8")
+    root.rename(aside)
+    path = transcript(root)
+    data = payload("claude-code", "stop", str(path))
+    assert call("claude-code", "stop", data).stderr == b""
+    deadline = time.monotonic() + 60
+    while (not root.is_dir() or pending(root)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    wait_for_drainer(root)
+    with Castle() as castle:
+        assert (castle.root, castle.sessions().total) == (root, 1)
+    assert not draft.exists()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +225,7 @@ def test_an_export_that_is_damaged_or_cut_short_changes_nothing(
         "empty": b"",
         "of something else": b'{"t": "note"}\n',
         "an unknown table": lines[0] + b'{"t":"sqlite_master"}\n' + lines[-1],
+        "a table that is none": lines[0] + b'{"t":{}}\n' + lines[-1],
         "no object": b"[1]\n",
     }
     for what, data in damages.items():
@@ -232,6 +235,13 @@ def test_an_export_that_is_damaged_or_cut_short_changes_nothing(
         assert not other.exists(), what
     with Castle(other) as copy, pytest.raises(UsageError, match="no file"):
         copy.import_from(tmp_path / "missing.jsonl")
+    values: tuple[object, ...] = ({}, "\ud800", 10**30)
+    for value in values:
+        row = {"t": "projects", "id": value, "name": "harbour", "created_at": 1}
+        bad.write_bytes(signed([lines[0], json.dumps(row).encode() + b"\n"]))
+        with Castle(other) as copy, pytest.raises(PalaceError, match="holds what cannot be filed"):
+            copy.import_from(bad)
+        shutil.rmtree(other)
     newer = {**json.loads(lines[0]), "schema": 999}
     bad.write_bytes(signed([json.dumps(newer).encode() + b"\n"]))
     with Castle(other) as copy, pytest.raises(PalaceVersionError, match="pip install"):
@@ -274,4 +284,5 @@ def test_every_table_is_exported_or_left_out_for_a_reason() -> None:
 
 def signed(lines: list[bytes]) -> bytes:
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
-    return b"".join([*lines, json.dumps({"t": "end", "counts": {}, "sha256": digest}).encode() + b"\n"])
+    counts = Counter(json.loads(line)["t"] for line in lines[1:])
+    return b"".join([*lines, json.dumps({"t": "end", "counts": counts, "sha256": digest}).encode() + b"\n"])

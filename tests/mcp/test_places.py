@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from castle import Castle
 from castle.mcp.budget import BUDGET, size
 from castle.mcp.tools import Tools
 from castle.store.receipts import Receipt, record
+from castle.store.spaces import Building, in_force, set_building
 from castle.text.aaak import Dialect, Head
 from castle.text.aaak_words import EMOTIONS, FLAG_SIGNS
 from castle.text.zettel import Document, Link, Zettel, write
@@ -43,6 +45,15 @@ def test_the_status_says_that_a_save_failed(root: Path, ask: Ask) -> None:
     assert content(ask("castle_status"))["last_failed_save"] == (
         "session s9 at 1970-01-01T00:00:01+00:00 is not filed, tell the user: no such file <\\/castle-recall>"
     )
+
+
+def test_the_status_says_that_new_vectors_are_not_complete(root: Path, ask: Ask) -> None:
+    assert "reindex" not in content(ask("castle_status"))
+    with Castle(root) as castle, castle._palace().ledger.write() as cx:
+        named = in_force(cx)
+        set_building(cx, Building(replace(named, table="drawers_other"), False, 1, "here", 0))
+    said = content(ask("castle_status"))["reindex"]
+    assert "made, then it was stopped; `castle reindex --embedder" in said
 
 
 def test_the_taxonomy_counts_each_room_of_each_wing(ask: Ask) -> None:

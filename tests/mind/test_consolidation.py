@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import socket
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from castle.novelty.scoring import update
 from castle.store.catchup import catch_up_vectors
 from castle.store.mind_cycles import begin_cycle, columns, last_cycle, note_progress
 from castle.store.mind_episodes import get_episode, set_valence
-from castle.store.mind_rows import history, lease
+from castle.store.mind_rows import history, lease, new_holder
 from castle.store.palace import Palace
 from tests.conftest import TurnedClock
 from tests.mind.episodes import Scripted, chatter, file_all
@@ -177,6 +180,18 @@ def test_one_process_runs_it(palace: Palace, old: list[str]) -> None:
         assert lease(cx, "consolidate", "somebody", 60, palace.ledger.clock())
     refused = cycle(palace)
     assert not refused["ran"] and refused["notes"] == ["another process is consolidating"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there nobody can ask whether a process is gone")
+def test_one_that_was_killed_is_waited_for_by_nobody(palace: Palace, old: list[str]) -> None:
+    killed = subprocess.Popen(["true"])
+    holder = f"{socket.gethostname()}:{killed.pid}:1"
+    killed.wait()
+    with palace.ledger.write() as cx:
+        assert lease(cx, "consolidate", holder, 60, palace.ledger.clock())
+        assert lease(cx, "elsewhere", f"x.{holder}", 60, palace.ledger.clock())
+        assert not lease(cx, "elsewhere", new_holder(), 60, palace.ledger.clock())
+    assert cycle(palace)["ran"]
 
 
 def test_a_cycle_that_was_stopped_is_not_counted_twice(

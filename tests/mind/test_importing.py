@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from castle import Castle
 from castle.clock import parse_iso
 from castle.errors import UsageError
 from castle.mind.mind import Mind
@@ -208,3 +209,19 @@ def test_a_seed_file_is_believed_once_and_followed(mind: Mind, tmp_path: Path) -
     path.write_text("{", encoding="utf-8")
     with pytest.raises(UsageError, match="JSON"):
         read_seed(path)
+
+
+def test_pieces_of_a_turn_that_was_mined_are_that_turn(mind: Mind, database: Path, tmp_path: Path) -> None:
+    turn = {"type": "turn", "session_id": "s", "turn_id": "t7", "user_message": "Where is the keel?"}
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(turn) + "\n", encoding="utf-8")
+    with Castle(mind.palace.root, embedder="fake") as castle:
+        castle.mine_conversations(path)
+    piece = {"turn_id": "t7", "chunk_index": 0, "total_chunks": 1}
+    with closing(sqlite3.connect(database)) as cx:
+        said = {"content": "User: Where is the keel?", "session_id": "s", "metadata_json": piece}
+        put(cx, "episodic_memory", {"id": "e7", "created_at": AT, **said})
+        cx.commit()
+    told = mind.import_database(database)
+    assert (told.added["episodes"], told.known["episodes"]) == (3, 1)
+    assert mind.get("e7")[0].content == "Where is the keel?"

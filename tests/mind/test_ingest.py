@@ -131,6 +131,106 @@ def test_hooks_end_sessions_through_the_spool(castle: Castle, tmp_path: Path, cl
         assert count_queued(cx) == {"ended": 1}
 
 
+def spooled(castle: Castle, clock: TurnedClock, hook: str, path: Path, **more: object) -> None:
+    """Note an event as a hook of the session does."""
+    spool = castle.root / "spool"
+    spool.mkdir(exist_ok=True)
+    event = {"v": 1, "at": clock.now, "hook": hook, "harness": "claude-code", "session": "s1", **more}
+    tool = hook == "post-tool-use"
+    event |= {"cwd": "/nowhere/ferry"} | ({} if tool else {"transcript": str(path)})
+    with (spool / ("signals.jsonl" if tool else "events.jsonl")).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**event, **more}) + "\n")
+
+
+def called(number: int, call: str) -> str:
+    """A line of a transcript in which a tool is called."""
+    message = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": call, "name": "Bash", "input": {}}],
+    }
+    return line(number, "", type="assistant", message=message)
+
+
+def test_how_calls_of_tools_went_is_told_by_hooks_through_the_spool(
+    castle: Castle, tmp_path: Path, clock: TurnedClock
+) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_text("".join([line(0, ASKED), called(1, "c1"), called(2, "c2")]), encoding="utf-8")
+    spooled(castle, clock, "user-prompt-submit", path)
+    for call, success in (("c1", True), ("c2", False), ("c2", False)):
+        spooled(castle, clock, "post-tool-use", path, tool="Bash", call=call, success=success)
+    spooled(castle, clock, "stop", path)
+    castle.capture()
+    assert recalled(castle, "ferry replicas", memory_type="episodic")[0].metadata["outcome_valence"] == 0
+    assert [m.content for m in recalled(castle, "ferry replicas", memory_type="working")] == [ASKED]
+
+    with path.open("a", encoding="utf-8") as file:
+        file.write(called(3, "c3") + line(4, "And the buoy?") + called(5, "c4"))
+    for call, success in (("c3", False), ("c4", True)):
+        spooled(castle, clock, "post-tool-use", path, tool="Bash", call=call, success=success)
+    spooled(castle, clock, "stop", path)
+    castle.capture()
+    outcomes = {
+        m.content: m.metadata["outcome_valence"]
+        for m in castle.memory_recall("buoy ferry replicas", {"memory_type": "episodic"}).memories
+        if "outcome_valence" in m.metadata
+    }
+    assert outcomes == {ASKED: pytest.approx(-1 / 3), "And the buoy?": 1}
+    assert list((castle.root / "spool").glob("signals*")) == []
+    with castle._palace().ledger.read() as cx:
+        session = session_row(cx, "s1")
+        assert session is not None and (session["succeeded"], session["failed"]) == (2, 2)
+
+
+@pytest.mark.parametrize("by_hook", [True, False])
+def test_what_a_project_no_longer_is_expires_when_a_session_begins(
+    castle: Castle, tmp_path: Path, clock: TurnedClock, by_hook: bool
+) -> None:
+    project = tmp_path / "ferry"
+    (project / "src").mkdir(parents=True)
+    manifest = project / "requirements.txt"
+    manifest.write_text("timetable==1.0\n", encoding="utf-8")
+    (project / "notes.md").write_text("Ferries leave at noon.\n", encoding="utf-8")
+    castle.mine(project)
+    castle.check_env(project)
+    condition = {"field": "requirements.txt.timetable", "operator": "version_changed"}
+    options = {"falsifiable_condition": condition, "wing": "ferry", "confidence": 0.9}
+    castle.memory_save("The timetable has no Sundays", "semantic", options)
+
+    def begin(session: str) -> list[Memory]:
+        where = {"session_id": session, "cwd": str(project / "src")}
+        if by_hook:
+            spooled(
+                castle, clock, "session-start", tmp_path / "none.jsonl", session=session, cwd=where["cwd"]
+            )
+            castle.capture()
+        else:
+            castle.ingest(told("SessionStart", **where))
+            castle.absorb()
+        return recalled(castle, "timetable Sundays", memory_type="semantic")
+
+    assert len(begin("s1")) == 1
+    manifest.write_text("timetable==2.0\n", encoding="utf-8")
+    assert begin("s2") == []
+    castle.prepare_wake_up()
+    rendered = json.loads((castle.root / "wakeup.json").read_text(encoding="utf-8"))
+    assert "No longer so" in rendered["places"][str(project)]
+
+
+def test_a_script_that_sends_a_payload_as_a_text_tells_an_event(castle: Castle, tmp_path: Path) -> None:
+    """What the hook of another program sends is nobody's words."""
+    path = transcript(tmp_path / "s1.jsonl", ASKED)
+    inside = used("toolu_1", {"is_error": True}, transcript_path=str(path))
+    told_so = {"content": json.dumps(inside), "tags": ["hook", "tool:Bash"], "session_id": "s1"}
+    assert [event.kind for event in read(told_so)] == ["tool"]
+    castle.ingest({**told_so, "content": json.dumps(prompt(transcript_path=str(path)))}, local=False)
+    with castle._palace().ledger.read() as cx:
+        session = session_row(cx, "s1")
+        assert session is not None and not session["transcript"]
+    (cut,) = read({**told_so, "content": json.dumps(inside)[:50]})
+    assert (cut.kind, cut.role) == ("said", "tool")
+
+
 def test_without_a_transcript_the_event_becomes_the_drawer(castle: Castle, clock: TurnedClock) -> None:
     castle.ingest(prompt("The buoy is red <private>my PIN</private>", harness="codex"))
     assert castle.absorb() is not None

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from castle.mind.consolidation import pattern_search
-from castle.mind.consolidation.cycle import consolidate
-from castle.mind.consolidation.patterns import OCCASIONS, cluster_key, overlaps, propose, review, write
+from castle.mind.consolidation.cycle import consolidate, should_run
+from castle.mind.consolidation.patterns import (
+    OCCASIONS,
+    Examples,
+    cluster_key,
+    examples,
+    overlaps,
+    propose,
+    review,
+    write,
+)
 from castle.mind.mind import Mind
 from castle.store.mind_episodes import episodes_by_id
 from castle.store.mind_facts import facts, get_fact
@@ -64,6 +74,22 @@ def test_a_pattern_cites_its_episodes_and_is_written_once(palace: Palace) -> Non
     with palace.ledger.read() as cx:
         assert get_fact(cx, fact.id).confidence == pytest.approx(0.40)
         assert len(facts(cx)) == 1 and len(sources_of(cx, "fact", fact.id)) == 7
+
+
+def test_what_is_near_to_a_pattern_is_that_pattern_though_no_episode_is_shared(palace: Palace) -> None:
+    (made,) = believed(palace, proposed(palace, ids_of(palace)))
+    later = ids_of(palace, 3, 3)
+    with palace.ledger.read() as cx:
+        held = list(episodes_by_id(cx, later).values())
+        vectors = np.array([[0.8, 0.6]] * 3, dtype=np.float32)
+        earlier = Examples([made.fact], np.array([[1, 0]], dtype=np.float32), 0.7)
+        found = [
+            propose(cx, held, vectors, [range(3)], one)[0].decision
+            for one in (earlier, replace(earlier, least=0.9), None)
+        ]
+        whole = examples(palace, cx, "w", 0.7)
+    assert found == ["again", "new", "new"]
+    assert whole is None or list(whole.facts) == [made.fact]
 
 
 def test_the_same_evidence_over_and_over_never_makes_a_pattern_certain(palace: Palace) -> None:
@@ -155,8 +181,10 @@ def test_a_cycle_looks_at_no_more_than_it_can_and_goes_on(
     file_all(palace, chatter(20), "s")
     assert consolidate(palace, actor="test")["waiting"] == 12
     waiting = []
-    for _ in range(3):
+    for left in (12, 4, 0):
+        assert not should_run(palace)
         clock.now += 301_000_000
+        assert should_run(palace) == bool(left)
         waiting.append(consolidate(palace, actor="test")["waiting"])
     assert waiting == [4, 0, 0]
 

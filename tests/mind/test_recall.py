@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from castle.errors import PalaceBusyError, UsageError
 from castle.mind.mind import Mind
+from castle.store.graph import Graph
+from castle.store.mind_edges import activate
 from castle.store.mind_working import change_item
 from castle.store.palace import Palace
 from tests.conftest import TurnedClock
@@ -132,6 +134,21 @@ def test_associations_lead_to_what_no_word_does(mind: Mind, save: Save) -> None:
     words = mind.recall("compass", {"strategy": "two_pass", "top_k": 2})
     assert end.id in {memory.id for memory in words.memories}
     assert [edge.id for edge in mind.related(start.id)] == [end.id]
+
+
+def test_facts_of_the_graph_lead_on_while_they_hold(mind: Mind, palace: Palace, save: Save) -> None:
+    graph = Graph(palace.ledger, actor="ann")
+    start = save("The compass is broken")
+    graph.add("compass", "belongs to", "Ann", drawer=start.id)
+    told = graph.add("Bo", "is uncle of", "Ann")
+    end = save("Uncle Bo repairs things", "semantic", triple_ids=[told.fact.id])
+    asked = {"strategy": "two_pass", "top_k": 2, "memory_type": ["episodic", "semantic"]}
+    assert end.id in {memory.id for memory in mind.recall("compass", asked).memories}
+    mind.forget(end.id, reason="he moved", expire=True)
+    assert {edge.kind for edge in mind.related(start.id)} == {"entity"}
+    with palace.ledger.read() as cx:
+        reached = activate(cx, {("drawer", start.id): 1.0}, palace.ledger.clock())
+    assert ("fact", end.id) not in reached
 
 
 def test_contradictions_are_shown(mind: Mind, save: Save) -> None:

@@ -189,6 +189,16 @@ def test_a_model_that_fails_leaves_the_signs(palace: Palace, failed: list[str]) 
     assert told["analysis"]["method"] == "signs" and "shared signs" in told["notes"][0]
 
 
+def test_a_model_that_cannot_be_reached_is_told_by_its_reason(palace: Palace, failed: list[str]) -> None:
+    class Away(Scripted):
+        def available(self) -> str:
+            return "nobody answers at 127.0.0.1"
+
+    model = Away()
+    notes = think(palace, llm=model)["notes"]
+    assert notes[0].startswith("nobody answers at 127.0.0.1: ") and not model.asked
+
+
 def test_calls_are_taken_from_the_budget_of_reflection(palace: Palace, failed: list[str]) -> None:
     from castle.llm.budget import Budget, Metered
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from castle import Castle
 from castle.clock import to_iso
-from castle.errors import RefusedError
+from castle.errors import NotFoundError, RefusedError
 from castle.mind.mind import Mind
 from castle.records import Scope
 from castle.search.options import Options
@@ -161,13 +161,12 @@ def test_a_fact_of_the_graph_ends_with_the_fact_that_it_is_linked_to(
     mind: Mind, palace: Palace, save: Save
 ) -> None:
     from castle.store.graph import Graph
-    from castle.store.mind_facts import link_triple
 
     graph = Graph(palace.ledger, actor="ann")
     added = graph.add("Ada", "keeps", "the lighthouse", valid_from="2020-01-01")
-    fact = save("Ada keeps the lighthouse", "semantic", confidence=0.6)
-    with palace.ledger.write() as cx:
-        link_triple(cx, fact.id, added.fact.id)
+    with pytest.raises(NotFoundError, match="kg query"):
+        save("Ada keeps the lighthouse", "semantic", triple_ids=["nothing"])
+    fact = save("Ada keeps the lighthouse", "semantic", confidence=0.6, triple_ids=[added.fact.id])
     mind.forget(fact.id, reason="she left", expire=True)
     (held,) = graph.query("Ada").facts
     assert to_iso(held.valid_to or 0)[:10] == to_iso(palace.ledger.clock())[:10]

@@ -101,6 +101,8 @@ def test_words_are_whole_and_caseless() -> None:
     assert Words("C++ and c++").count("c++") == 2
     assert Words("Cafe\u0301 STRASSE İzmir").count("café") == 1
     assert Words("STRASSE").count("Straße") == 1
+    assert Words("art of art-house, C++").distinct(("Art", "c++", "art house", "music", "")) == 3
+    assert Words("art of art-house, C++").total(("Art", "c++", "art house", "music", "")) == 4
 
 
 PARTS = st.sampled_from(["a", "A", "ab", "é", "1", "データ", "c++", "'"])

@@ -22,6 +22,7 @@ def test_formats_that_only_guess_come_last() -> None:
         "codex",
         "gemini-cli",
         "messages",
+        "recorded",
         "claude-ai",
         "chatgpt",
         "slack",
@@ -30,7 +31,7 @@ def test_formats_that_only_guess_come_last() -> None:
         "aider",
         "plain",
     ]
-    assert [one.certain for one in formats()] == [True] * 10 + [False]
+    assert [one.certain for one in formats()] == [True] * 11 + [False]
 
 
 def test_detect_goes_by_content(tmp_path: Path) -> None:

@@ -194,6 +194,26 @@ def test_a_file_that_exists_is_not_overwritten(castle: Castle, target: Path) -> 
     assert zipfile.is_zipfile(target)
 
 
+def test_a_refusal_takes_away_what_killed_ones_have_left(
+    castle: Castle, target: Path, tmp_path: Path
+) -> None:
+    castle.backup(target)
+    export = tmp_path / "tree"
+    castle.export(export)
+    places = (target, castle.root, export)
+    left = [place.with_name(f".{place.name}.0a1b2c3d.draft") for place in places]
+    for draft in left:
+        draft.mkdir()
+        (draft / "lock").touch()
+    with pytest.raises(RefusedError):
+        castle.backup(target)
+    with pytest.raises(RefusedError):
+        castle.restore_backup(target)
+    with pytest.raises(RefusedError):
+        castle.export(export)
+    assert not any(draft.exists() for draft in left)
+
+
 def test_places_that_cannot_be_are_told(castle: Castle, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="inside the palace"):
         castle.backup(castle.root / "copy.zip")
@@ -290,6 +310,8 @@ BAD: dict[str, Callable[[dict[str, bytes]], object]] = {
     "a changed ledger": lambda members: members.update({"castle.db": members["castle.db"][:-1] + b"x"}),
     "a longer ledger": lambda members: members.update({"castle.db": members["castle.db"] + b"x"}),
     "other counts": with_manifest(lambda m: m["counts"].update({"drawers": 6})),  # type: ignore[attr-defined]
+    "a time that is none": with_manifest(lambda m: m.update({"created_at": "noon"})),
+    "another schema than its ledger's": with_manifest(lambda m: m.update({"schema": 1})),
     "a path out of it, in the manifest": with_manifest(
         lambda m: m["files"].update({"../evil": {"size": 1, "sha256": ""}})  # type: ignore[attr-defined]
     ),
@@ -565,6 +587,29 @@ def test_a_restore_that_was_killed_between_its_steps_is_finished_by_the_next_com
     assert sound(castle)
     assert not draft.exists()
     assert set_aside(castle.root) == ([aside] if whole else [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
+def test_who_finishes_a_restore_and_is_killed_too_loses_no_event(
+    castle: Castle, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    castle.backup(target)
+    castle.close()
+    module, name, when = BETWEEN
+    arguments = ("--palace", str(castle.root), "restore", "--from", str(target), "--yes")
+    killed(module, name, *arguments, when=when)
+    (aside,) = set_aside(castle.root)
+    note(aside, 8)
+
+    def halfway(path: Path) -> None:
+        if castle.root.exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, "see_on_disk", halfway)
+        with pytest.raises(KeyboardInterrupt):
+            castle.status()
+    assert castle.status().spool_events == 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")

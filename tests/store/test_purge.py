@@ -131,6 +131,7 @@ def test_a_purged_drawer_is_in_no_file(castle: Castle, project: Path) -> None:
     cx.close()
     (palace.root / "castle.db.pre-migration-backup").write_text(SECRET, encoding="utf-16")
     (palace.root / "notes-of-mine.txt").write_text(f"copied: {SECRET}", encoding="utf-16-le")
+    (palace.root / ".wakeup.json.0a1b2c3d4e5f.tmp").write_text(f"{SECRET[:40]} and more", encoding="utf-8")
     before = holding(palace.root, text)
     assert {"castle.db.pre-migration-backup", "notes-of-mine.txt", "spool/drain.log"} <= before.keys()
     assert any(name.startswith("castle.db") for name in before)
@@ -141,6 +142,7 @@ def test_a_purged_drawer_is_in_no_file(castle: Castle, project: Path) -> None:
     assert holding(palace.root, text) == {}
     assert holding(palace.root, SECRET) == {}
     assert {Path(name).name for name in done.removed} >= {"notes-of-mine.txt"}
+    assert not list(palace.root.glob(".wakeup*"))
     assert (spool / "unreadable.jsonl").read_text(encoding="utf-8") == "kept\n"
     (drained,) = spool.glob("drain-*.jsonl")
     assert json.loads(drained.read_text(encoding="utf-8"))["transcript"] == "/nowhere/t.jsonl"

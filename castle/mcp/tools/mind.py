@@ -67,8 +67,9 @@ class Mind(Palace):
         """Keep words in mind, exactly as they are.
 
         episodic: what happened (session_id, task_id, valence, outcome_valence). semantic: a fact (confidence,
-        falsifiable_condition, source_references). procedural: how something is done (trigger_condition,
-        task_type, source_episode_ids, variant_of). working: for this session (session_id, base_priority).
+        falsifiable_condition, source_references, triple_ids). procedural: how something is done
+        (trigger_condition, task_type, source_episode_ids, variant_of). working: for this session (session_id,
+        base_priority).
         All: wing, tags, metadata.
         """
 

@@ -103,6 +103,7 @@ class Places(Palace):
                 ],
                 old_detector=found.old_detector,
                 unfinished_purges=found.unfinished_purges,
+                reindex=short(found.reindex, MOST_PATH),
                 absent=[short(part, MOST_PATH) for part in absent(settings)],
                 last_failed_save="" if failed is None else _failure(failed),
                 help=HELP,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from castle.errors import CastleError
 from castle.mind import separation
 from castle.mind.consolidation.clusters import COMPAT_EPS, WITHOUT, available, clusters
-from castle.mind.consolidation.patterns import Proposal, propose
+from castle.mind.consolidation.patterns import Proposal, examples, propose
 from castle.store.mind_cycles import Columns
 from castle.store.mind_episodes import episodes_by_id
 from castle.store.mind_index import drawer_vectors
@@ -105,14 +105,15 @@ def _search(
         for place in places:
             if found.ids[place] in vectors:
                 wings.setdefault(found.wings[place], []).append(found.ids[place])
-        for _, ids in sorted(wings.items()):
+        for wing, ids in sorted(wings.items()):
+            earlier = examples(palace, cx, wing, least)
             parts = _parts({id_: vectors[id_] for id_ in ids}, least, compat)
             members = episodes_by_id(cx, [id_ for part in parts for id_ in part])
             for part in parts:
                 known = [members[id_] for id_ in part if id_ in members and members[id_].role != "tool"]
                 if len(known) >= 3:
                     matrix = _stacked([vectors[member.id] for member in known])
-                    proposals += propose(cx, known, matrix, [range(len(known))])
+                    proposals += propose(cx, known, matrix, [range(len(known))], earlier)
                     texts.update((member.id, member.text) for member in known)
     return Sought(tuple(proposals), texts, after)
 
@@ -120,7 +121,7 @@ def _search(
 def _places(
     found: Columns, usable: NDArray[np.bool_], labels: NDArray[np.int64], seen: Seen
 ) -> tuple[list[int], Seen]:
-    """Return the places of new episodes and of the latest others of their families."""
+    """Return the places of new episodes and of the latest of their families that came before them."""
     import numpy as np
 
     known = ~np.isnan(found.cosine)
@@ -130,7 +131,8 @@ def _places(
     everything = left == 0
     to = int(found.rid[-1]) if everything else int(max(seen.to, found.rid[taken].max(initial=-1)))
     missing = found.rid[usable & ~known & ((found.rid <= to) & ((found.rid > seen.to) | late))]
-    family = usable & known & np.isin(labels, labels[taken])
+    # Those that wait for a later cycle are no help here: no pattern is known yet that they are part of.
+    family = usable & known & np.isin(labels, labels[taken]) & (found.rid <= to)
     family[taken] = False
     kin = np.flatnonzero(family)[::-1][: MOST - len(taken)]
     chosen = np.sort(np.concatenate([taken, kin]))

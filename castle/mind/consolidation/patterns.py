@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy import Connection
 
 from castle.llm.base import LlmError, Provider
-from castle.store.mind_facts import add_fact, change_confidence, get_fact
+from castle.store.mind_facts import add_fact, change_confidence, facts, get_fact
+from castle.store.mind_index import drawer_vectors
 from castle.store.mind_rows import cite, get_meta, resting_on, set_meta, sources_of
 from castle.store.mind_values import Episode, Source
 from castle.text.words import words
@@ -25,6 +26,8 @@ from castle.text.words import words
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from castle.store.palace import Palace
 
 INITIAL = 0.35
 REVIEWED = (0.2, 0.7)
@@ -38,6 +41,8 @@ SHOWN, SHOWN_CHARS = 5, 200
 STATEMENT_CHARS = 300
 LABEL_WORDS = 10
 REJECTED_KEPT = 500
+MOST = 10_000
+"""Patterns of a wing that a new one is compared with."""
 MOST_REVIEWED = 20
 """Proposals of a cycle that a model is asked about; the rule decides about others."""
 PREFIX = "Recurring: "
@@ -81,17 +86,53 @@ class Proposal:
     fact: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """The patterns of a wing with the vectors of their examples; near is what has a cosine of ``least``."""
+
+    facts: Sequence[str]
+    vectors: NDArray[np.float32]
+    least: float
+
+    def nearest(self, vector: NDArray[np.float32]) -> str | None:
+        """Return the pattern whose example is nearest, None where none is near."""
+        if not len(self.facts):
+            return None
+        cosines = self.vectors @ vector
+        place = int(cosines.argmax())
+        return self.facts[place] if cosines[place] >= self.least else None
+
+
+def examples(palace: Palace, cx: Connection, wing: str, least: float) -> Examples | None:
+    """Return what the patterns of a wing are about, None while there are none."""
+    import numpy as np
+
+    held = facts(cx, origins=("pattern",), wing=wing, include_expired=True, include_cold=True, limit=MOST)
+    named = {fact.id: str(fact.metadata.get("example", "")) for fact in held}
+    found = drawer_vectors(palace, cx, list(named.values()))
+    known = [id_ for id_, example in named.items() if example in found]
+    return Examples(known, np.stack([found[named[id_]] for id_ in known]), least) if known else None
+
+
 def propose(
-    cx: Connection, episodes: Sequence[Episode], vectors: NDArray[np.float32], parts: Sequence[Sequence[int]]
+    cx: Connection,
+    episodes: Sequence[Episode],
+    vectors: NDArray[np.float32],
+    parts: Sequence[Sequence[int]],
+    earlier: Examples | None = None,
 ) -> list[Proposal]:
-    """Return a proposal for each cluster, given as places in ``episodes``, as the rule sees it."""
+    """Return a proposal for each cluster, given as places in ``episodes``, as the rule sees it.
+
+    A cluster whose medoid is near to the example of an earlier pattern would have been one with its members.
+    """
     from castle.mind.consolidation.clusters import medoid
 
     refused = _rejected(cx)
     found = []
     for part in parts:
         members = [episodes[place] for place in part]
-        example = members[medoid(vectors[list(part)])]
+        middle = part[medoid(vectors[list(part)])]
+        example = episodes[middle]
         ids = tuple(sorted(member.id for member in members))
         proposal = Proposal(
             key=cluster_key(ids),
@@ -104,7 +145,8 @@ def propose(
             statement=PREFIX + _excerpt(example.text),
         )
         said = [example.text, *(member.text for member in members if member is not example)]
-        found.append(_placed(cx, proposal, refused, said))
+        near = None if earlier is None else earlier.nearest(vectors[middle])
+        found.append(_placed(cx, proposal, refused, said, near))
     return found
 
 
@@ -165,10 +207,17 @@ def overlaps(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _placed(
-    cx: Connection, proposal: Proposal, refused: Mapping[str, Sequence[str]], said: Sequence[str]
+    cx: Connection,
+    proposal: Proposal,
+    refused: Mapping[str, Sequence[str]],
+    said: Sequence[str],
+    near: str | None,
 ) -> Proposal:
-    """Say whether a proposal is known, was rejected before, or passes the rule; ``said`` begins with it."""
-    known = _earlier(cx, proposal)
+    """Say whether a proposal is known, was rejected before, or passes the rule; ``said`` begins with it.
+
+    ``near`` is an earlier pattern about the same.
+    """
+    known = _earlier(cx, proposal) or (None if near is None else (near, _cited(cx, near)))
     if known is not None:
         fact, cited = known
         fresh = set(proposal.members) - cited

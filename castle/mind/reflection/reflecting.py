@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from castle.clock import to_iso
 from castle.errors import CastleError, UsageError
 from castle.llm.base import LlmError, Provider
-from castle.llm.budget import for_purpose
+from castle.mind.models import usable
 from castle.mind.nearby import (
     Near,
     distance_for,
@@ -59,7 +59,7 @@ MOST_CHANGES = 3
 SHOWN_CHARS = 200
 RECALL_SECONDS = 86_400
 """Seconds in which a recall counts as one for the task."""
-WITHOUT_MODEL = "no language model is configured: causes and gaps are found by shared signs and words"
+WITHOUT_MODEL = "causes and gaps are found by shared signs and words"
 
 
 def reflect(
@@ -120,10 +120,7 @@ class _Run:
         self.wing = wing
         self.actor = actor
         self.now = palace.ledger.clock()
-        self.notes: list[str] = []
-        self.llm = None if llm is None else for_purpose(llm, palace.ledger, "reflection")
-        if self.llm is None:
-            self.notes.append(WITHOUT_MODEL)
+        self.llm, self.notes = usable(llm, palace, "reflection", WITHOUT_MODEL)
         self.episodes: list[Episode] = []
         self.attribution: Attribution | None = None
         self.gap = ""

@@ -25,7 +25,7 @@ from sqlalchemy import Connection
 
 from castle.errors import UsageError
 from castle.llm.base import LlmError, Provider
-from castle.llm.budget import for_purpose
+from castle.mind.models import usable
 from castle.mind.nearby import embed_waiting, vector_of
 from castle.mind.replay import pool
 from castle.mind.replay.constraints import (
@@ -47,7 +47,7 @@ from castle.store.mind_facts import facts
 from castle.store.mind_hypotheses import hypotheses
 from castle.store.mind_index import drawer_vectors, vectors_of
 from castle.store.mind_procedures import procedures
-from castle.store.mind_rows import lease, release, sources_of
+from castle.store.mind_rows import lease, new_holder, release, sources_of
 from castle.store.mind_values import Fact
 from castle.text.served import mask_secrets
 
@@ -65,7 +65,7 @@ REMEMBERED_CYCLES = 100
 """Cycles whose seeds count as used."""
 LEASE_SECONDS = 300.0
 SEED_ORIGINS = ("user", "seed", "import", "pattern", "preference")
-WITHOUT_MODEL = "no language model is configured: pairs are joined by shared words only"
+WITHOUT_MODEL = "pairs are joined by shared words only"
 
 
 def replay(
@@ -84,7 +84,7 @@ def replay(
         raise UsageError("the theme is empty: leave it out, or say what it is")
     theme = None if theme_text is None else mask_secrets(theme_text, palace.salt)
     drawn = secrets.randbelow(2**31) if seed is None else seed
-    holder = secrets.token_hex(8)
+    holder = new_holder()
     with palace.ledger.write() as cx:
         if not lease(cx, JOB, holder, LEASE_SECONDS, palace.ledger.clock()):
             return _told(drawn, note="another process is replaying")
@@ -116,12 +116,11 @@ class _Run:
     ) -> None:
         self.palace = palace
         self.theme = theme
-        self.llm = None if llm is None else for_purpose(llm, palace.ledger, "replay")
+        self.llm, self.notes = usable(llm, palace, "replay", WITHOUT_MODEL)
         self.seed = seed
         self.drawn = random.Random(seed)
         self.actor = actor
         self.now = palace.ledger.clock()
-        self.notes: list[str] = [] if llm is not None else [WITHOUT_MODEL]
         self.checks: list[Check] = []
 
     def go(self) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from castle.mine.formats.gemini_cli import GeminiCli
 from castle.mine.formats.messages import Messages
 from castle.mine.formats.opencode import OpenCode
 from castle.mine.formats.plain import Plain
+from castle.mine.formats.recorded import Recorded
 from castle.mine.formats.slack import Slack
 from castle.mine.formats.slices import recall_block
 
@@ -84,6 +85,7 @@ _FORMATS: tuple[Format, ...] = (
     Codex(),
     GeminiCli(),
     Messages(),
+    Recorded(),
     ClaudeAi(),
     ChatGpt(),
     Slack(),
