@@ -42,7 +42,14 @@ from castle.store.ledger import to_json
 from castle.store.mind_edges import activate, contradictions, mark_traversed
 from castle.store.mind_episodes import episodes_by_id, stated_by
 from castle.store.mind_facts import facts
-from castle.store.mind_index import by_vector, by_words, count_words, embed_missing, waiting
+from castle.store.mind_index import (
+    by_vector,
+    by_words,
+    count_words,
+    drawer_vectors,
+    embed_missing,
+    waiting,
+)
 from castle.store.mind_ingest import PENDING, queued_by_id, session_row
 from castle.store.mind_procedures import procedures
 from castle.store.mind_rows import history, norm_hash, note_change, sources_of
@@ -206,10 +213,20 @@ class _Run:
             options = replace(options, weights={**options.weights, "lexical": 0.0, "graph": 0.0})
         result = search(self.palace, self.query, scope, self.pool, options, engines)
         self.degraded += result.degraded
+        near = {hit.id: stage.score for hit in result.hits if (stage := hit.stages.get("dense")) is not None}
+        near = {} if self.vector is None else near
+        near |= self._near([hit.id for hit in result.hits if hit.id not in near])
         for rank, hit in enumerate(result.hits, start=1):
-            dense = hit.stages.get("dense")
-            cosine = dense.score if dense is not None and self.vector is not None else None
-            fusion.add("layer", ("drawer", hit.id), rank, hit.score, hit.matched, cosine)
+            fusion.add("layer", ("drawer", hit.id), rank, hit.score, hit.matched, near.get(hit.id))
+
+    def _near(self, ids: Sequence[str]) -> dict[str, float]:
+        """Return how near those drawers are to the query that words alone have brought."""
+        vector = self.vector
+        if vector is None or not ids:
+            return {}
+        with self.palace.ledger.read() as cx:
+            held = drawer_vectors(self.palace, cx, ids)
+        return {id_: float(one @ vector) for id_, one in held.items()}
 
     def _few_late(self) -> bool:
         """Whether so few drawers wait for the index of words that they are read where they stand."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,8 @@ MOST_ITEMS = 40
 PremiseKind = Literal["stated", "inferred", "assumption"]
 Choice = TypeVar("Choice", bound=StrEnum)
 
-_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+# Only blanks of the same line come before its end: a model that loops writes thousands of empty lines.
+_FENCE = re.compile(r"```[a-zA-Z]*[^\S\n]*\n(.*?)```", re.DOTALL)
 
 
 class InvalidAnswerError(Exception):
@@ -100,7 +102,7 @@ def _parsed(text: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        twice = next(key for key, _ in pairs if [name for name, _ in pairs].count(key) > 1)
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise InvalidAnswerError(f"the key {twice[:40]!r} is there twice")
     return found
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from castle.errors import PalaceBusyError, UsageError
 from castle.mind.mind import Mind
+from castle.novelty.scoring import update
+from castle.search.pipeline import search
 from castle.store.graph import Graph
 from castle.store.mind_edges import activate
 from castle.store.mind_working import change_item
@@ -149,6 +154,22 @@ def test_facts_of_the_graph_lead_on_while_they_hold(mind: Mind, palace: Palace, 
     with palace.ledger.read() as cx:
         reached = activate(cx, {("drawer", start.id): 1.0}, palace.ledger.clock())
     assert ("fact", end.id) not in reached
+
+
+def test_what_words_alone_have_found_has_its_place_among_what_is_near(
+    mind: Mind, palace: Palace, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search names no cosine of a drawer that its vectors did not bring."""
+    save("The compass is broken")
+
+    def bare(*args: Any, **kwargs: Any) -> Any:
+        result = search(*args, **kwargs)
+        return replace(result, hits=tuple(replace(hit, stages={}) for hit in result.hits))
+
+    mind.recall("compass")
+    update(palace)
+    monkeypatch.setattr("castle.mind.recalling.search", bare)
+    assert "meaning" in mind.recall("compass").memories[0].why
 
 
 def test_contradictions_are_shown(mind: Mind, save: Save) -> None:

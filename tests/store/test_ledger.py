@@ -213,3 +213,13 @@ def test_a_ledger_that_was_counted_finds_drawers_by_their_ids(tmp_path: Path) ->
     with ledger.read() as cx:
         (plan,) = [row[-1] for row in cx.exec_driver_sql(query)]
     assert "(id=?)" in plan
+
+
+def test_what_was_counted_in_few_rows_does_not_make_sqlite_read_whole_tables(tmp_path: Path) -> None:
+    file(Ledger(tmp_path / "palace", create=True), ["the only drawer"])
+    Ledger(tmp_path / "palace").analyze()
+    queries = ("drawers WHERE id IN ('a', 'b')", "drawers WHERE source = 1", "sources WHERE key = 'a'")
+    with Ledger(tmp_path / "palace").read() as cx:
+        for query in queries:
+            (plan,) = [r[-1] for r in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN SELECT * FROM {query}")]
+            assert plan.startswith("SEARCH"), plan

@@ -38,7 +38,11 @@ def test_an_answer_is_found_bare_fenced_and_in_prose() -> None:
         ('{"a": {"b": 1, "b": 1}}', "'b' is there twice"),
         ('{"a": NaN}', "not one JSON object"),
         ("{" * 10_000, "not one JSON object"),
+        # What a model that loops says; minutes or hours if the time grew with the square of it.
+        ("```" + "\n" * 400_000 + "x", "not one JSON object"),
+        ("{" + "".join(f'"{n}": 1, ' for n in range(40_000)) + '"39999": 1}', "'39999' is there twice"),
     ],
+    ids=lambda given: given[:20],
 )
 def test_anything_else_is_refused(output: str, reason: str) -> None:
     with pytest.raises(InvalidAnswerError, match=reason):
