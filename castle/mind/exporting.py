@@ -91,6 +91,7 @@ def take_in(palace: Palace, path: Path) -> TakenIn:
     """
     done = TakenIn()
     try:
+        _is_text(path)
         with path.open(encoding="utf-8") as lines, palace.ledger.write() as cx:
             _check(next(lines, ""), path)
             for number, line in enumerate(lines, start=2):
@@ -98,6 +99,13 @@ def take_in(palace: Palace, path: Path) -> TakenIn:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     return done
+
+
+def _is_text(path: Path) -> None:
+    """Read all of a file before the ledger is touched: what is said of it then would be said of the ledger."""
+    with path.open(encoding="utf-8") as lines:
+        for _ in lines:
+            pass
 
 
 def _check(line: str, path: Path) -> None:

@@ -61,6 +61,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The options that a save of each type has."""
 DEFAULT_SESSION = "default"
+_NAMED_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Saver:
         unknown = [name for name in given if name not in OPTIONS[memory_type]]
         if unknown:
             raise UsageError(
-                f"a {memory_type} memory has no option {', '.join(map(repr, unknown))}: it has "
+                f"memory_type {memory_type} has no option {', '.join(map(repr, unknown))}: it has "
                 f"{', '.join(OPTIONS[memory_type])}"
             )
         if not isinstance(content, str) or not content.strip():
@@ -357,4 +358,6 @@ def _assert(cx: Connection, added: Added, now: int) -> None:
 def _parts(added: Added) -> tuple[str, ...]:
     if len(added.ids) == 1:
         return ()
-    return (f"filed in {len(added.ids)} drawers, which joined are the text: {', '.join(added.ids)}",)
+    named = ", ".join(added.ids[:_NAMED_PARTS])
+    more = ", ..." if len(added.ids) > _NAMED_PARTS else ""
+    return (f"filed in {len(added.ids)} drawers, which joined are the text: {named}{more}",)

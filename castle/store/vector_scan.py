@@ -80,11 +80,11 @@ def scan_of(palace: Palace, scope: Scope) -> Scan | None:
     It is from the second question on and where its library is there already, where it is damaged, where the
     scope is large or reaches into the past, and where a vector is lacking.
     """
-    space = palace.space
     if palace.asked or _is_loaded() or scope.history or scope.as_of is not None:
         return None
     palace.asked = True
     try:
+        space = palace.space
         if not space.whole():
             return None
         with palace.ledger.read() as cx:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ProviderName = Literal["ollama", "codex", "openai-compat", "anthropic", "claude-cli"]
 PROVIDERS: tuple[ProviderName, ...] = get_args(ProviderName)
 DEFAULT_PROVIDER: ProviderName = "ollama"
+_MORE_TIME = "more time: castle sue review --timeout SECONDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,15 @@ class Transport:
 
     def ask(self, system: str, prompt: str, schema: Schema) -> str:
         """Return what the model says; raises LlmError."""
+        from castle.llm.base import MORE_TIME, UnansweredError
+
         provider: Any = self.provider
         if "schema" in getattr(provider, "__dataclass_fields__", {}):
             provider = replace(provider, schema=schema)
-        answer: str = provider.generate(system, prompt, json=True)
+        try:
+            answer: str = provider.generate(system, prompt, json=True)
+        except UnansweredError as error:  # the setting it names is not the one that a review goes by
+            raise UnansweredError(str(error).replace(MORE_TIME, _MORE_TIME)) from None
         return answer
 
 

@@ -212,7 +212,12 @@ def decay(count: Ints, values: Floats, resamples: Iterable[Floats]) -> dict[str,
 
 
 def lowess(bins: Bins, span: float = SPAN) -> Floats:
-    """Return the smoothed means, by a weighted line through the nearest bins (Cleveland, 1979)."""
+    """Return the smoothed means, by a weighted line through the nearest bins (Cleveland, 1979).
+
+    Fewer bins than a line needs stay as they are.
+    """
+    if len(bins.x) < 3:
+        return bins.y.copy()
     near = max(3, math.ceil(span * len(bins.x)))
     found = np.empty(len(bins.x))
     for place, x in enumerate(bins.x):

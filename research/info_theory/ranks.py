@@ -159,7 +159,7 @@ def block_counts(sources: Ints, resamples: int, rng: np.random.Generator) -> Res
         first += [total] * number
         size += [number] * number
         total += number
-    starts, sizes = np.array(first), np.array(size)
+    starts, sizes = np.array(first, dtype=np.int64), np.array(size)
     drawn = np.empty((resamples, total), dtype=np.int16)
     for counts in drawn:
         counts[:] = np.bincount(starts + (rng.random(total) * sizes).astype(np.int64), minlength=total)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.retrieval.filing import Say
+from castle.errors import PalaceError
 from castle.llm.base import Provider
 from castle.novelty import estimators
 from castle.novelty.estimators import Priors, nn_novelty, priors, recon_residual
@@ -39,6 +40,8 @@ STAGES = (
 LOW = 0.10
 DRAWN = 2000
 """Drawers shown in a scatter plot."""
+FEWEST_DRAWERS = 10
+"""Drawers with B without which there is nothing to correlate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +236,14 @@ class Study:
         return {"marks": list(marks or self._all[0]), "plan": asdict(self.plan), "code": code}
 
     def describe(self) -> dict[str, Any]:
-        """Say what the data set is and how the estimators are spread."""
+        """Say what the data set is and how the estimators are spread; raises PalaceError for a small one."""
         table = self.table
+        compared = int(np.isfinite(table.b).sum())
+        if compared < FEWEST_DRAWERS:
+            raise PalaceError(
+                f"{self.dataset.name} is too small to be studied: {compared} drawers have enough earlier "
+                f"ones in their wing to be compared with, {FEWEST_DRAWERS} are needed"
+            )
         return {
             "drawers": len(table.a),
             "palaces": len(table.names),

@@ -72,3 +72,10 @@ def test_what_is_no_export_changes_nothing(castle: Castle, tmp_path: Path, lines
     after = tmp_path / "after.jsonl"
     castle.memory_export(after)
     assert after.read_bytes() == good.read_bytes()
+
+
+def test_bytes_that_are_no_text_are_said_of_the_file(castle: Castle, tmp_path: Path) -> None:
+    file = tmp_path / "other.jsonl"
+    file.write_bytes(b'{"castle_mind": 1}\n\xff\xfe\n')
+    with pytest.raises(UsageError, match=r"other\.jsonl cannot be read"):
+        castle.memory_take_in(file)

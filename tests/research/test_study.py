@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from castle.errors import PalaceError
 from castle.store.catchup import catch_up_vectors
 from castle.store.palace import Palace
 from research.info_theory import __main__ as command
@@ -60,6 +61,25 @@ def test_an_own_palace_goes_through_every_stage_and_comes_from_the_cache_again(
     assert json.dumps(again.run()) == json.dumps(found)
     assert set(again.status()) == {"snapshot", *STAGES[1:5], *STAGES[7:]}
     assert again.status()["recon-residual"] == "1/1"
+
+
+@pytest.mark.parametrize("few", [1, 30])
+def test_a_wing_may_be_too_small_for_a_curve_and_a_palace_for_a_study(
+    palace: Palace, tmp_path: Path, few: int
+) -> None:
+    file(palace.ledger, [f"{word} ahoy\n" for word in WORDS[:4]], path="islet.md", wing="islet")
+    catch_up_vectors(palace)
+    with pytest.raises(PalaceError, match=r"too small to be studied: 0 drawers .* 10 are needed"):
+        study(palace.root, tmp_path).run()
+    rng = random.Random(1)
+    file(palace.ledger, [" ".join(rng.choices(WORDS, k=5)) for _ in range(90)], path="sea.md", wing="sea")
+    file(palace.ledger, [" ".join(rng.choices(WORDS, k=5)) for _ in range(few)], path="bay.md", wing="bay")
+    catch_up_vectors(palace)
+    own = study(palace.root, tmp_path)
+    curves = own.run()["fit-decay"]["B"]
+    assert curves["islet"] is None
+    assert curves["bay"] is None
+    assert set(own.plots()["curves"]) == {"bay", "islet", "sea"}
 
 
 def test_earlier_drawers_are_those_of_the_same_wing(own_palace: Path, tmp_path: Path) -> None:

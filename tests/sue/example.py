@@ -16,7 +16,6 @@ from castle.sue.runs import REPORT, TRACE, Plan, create
 from castle.sue.status import Review, standing
 from castle.sue.transports import transport
 from castle.sue.worker import work
-from tests.conftest import TurnedClock
 from tests.sue.scripted import DECISION, REQUIREMENTS, REVIEW, Script
 
 PLACE = Path(__file__).parents[2] / "docs" / "examples" / "sue"
@@ -24,19 +23,25 @@ KEPT = ("source-001.txt", "source-002.txt", "source-003.txt", "specification.txt
 LOCAL_TURNS = 3
 """A model of this size takes minutes for each."""
 RUN_ID = "5ca1ab1e" * 4
+MADE = 1_700_000_000_000_000
+"""When all of it happened, in microseconds: how often filing looks at the clock must not change the files."""
+
+
+def standing_still() -> int:
+    """Return always the same time."""
+    return MADE
 
 
 def review(palace: Path, ask: Asking, model: str, place: str = "a script", turns: int = 14) -> Review:
     """Review the three requirements in a new palace, in this process; the same again gives the same files."""
-    clock = TurnedClock()
-    with Castle(palace, embedder="fake", clock=clock) as castle:
+    with Castle(palace, embedder="fake", clock=standing_still) as castle:
         ids = [
             castle.add(text, wing="billing", room="requirements", added_by="docs").id for text in REQUIREMENTS
         ]
         plan = Plan(DECISION, "euthyphro", turns, 300, "openai-compat", model, place, external=False)
-        run = create(palace, plan, castle._snapshots(ids), clock(), run_id=RUN_ID)
-    work(run, ask, clock)
-    return standing(run, clock())
+        run = create(palace, plan, castle._snapshots(ids), MADE, run_id=RUN_ID)
+    work(run, ask, standing_still)
+    return standing(run, MADE)
 
 
 def keep(found: Review, target: Path) -> None:

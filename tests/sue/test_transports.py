@@ -110,3 +110,10 @@ def test_there_is_no_fallback() -> None:
         assert {request.path for request in server.requests} == {"/api/chat"}
     with pytest.raises(UnansweredError):
         transport(asked("ollama", server.url), "ollama", "m", 5).ask("s", "p", {})
+
+
+def test_too_slow_an_answer_names_the_option_that_a_review_goes_by() -> None:
+    with serving(Reply({"text": "x" * 1000}, drip=True)) as server:
+        found = transport(asked("openai-compat", server.url), "openai-compat", "m", 0.2)
+        with pytest.raises(UnansweredError, match=r"within 0.2 s; more time: castle sue review --timeout"):
+            found.ask("s", "p", {})
