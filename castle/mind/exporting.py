@@ -102,7 +102,7 @@ def take_in(palace: Palace, path: Path) -> TakenIn:
 
 
 def _is_text(path: Path) -> None:
-    """Read all of a file before the ledger is touched: what is said of it then would be said of the ledger."""
+    """Read all of a file before the ledger is touched, of which it would be said otherwise."""
     with path.open(encoding="utf-8") as lines:
         for _ in lines:
             pass

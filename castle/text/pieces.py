@@ -14,7 +14,8 @@ Piece = tuple[str, int]
 """A piece of text and the strength of the boundary before it."""
 
 _SENTENCE = re.compile(
-    r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*[ \t]+|[。！？；｡]+[”’」』）)\"']*[ \t\u3000]*|\r(?!\n)|[\u2028\u2029\f]"
+    r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*[ \t]+"
+    r"|[。！？；｡]+[”’」』）)\"']*[ \t\u3000]*|\r(?!\n)|[\u2028\u2029\f]"
 )
 _LEAST_SENTENCE = 12
 _FINE = 100
