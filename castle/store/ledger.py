@@ -25,7 +25,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from castle.clock import Clock, system_clock
-from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError
+from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, UsageError
 from castle.store import (  # noqa: F401  (each declares its tables)
     closet_tables,
     entity_tables,
@@ -250,6 +250,8 @@ class Ledger:
             if is_full(self.root):
                 raise PalaceError(f"{self.path} cannot be used: the disk is full") from error
             raise PalaceError(f"{self.path}: {cause}") from error
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{error.object[:40]!r} holds half a character: it is no text") from error
         except UnicodeDecodeError as error:
             # What SQLite says of a damaged schema quotes it.
             raise PalaceError(f"{self.path}: malformed: {error}") from error

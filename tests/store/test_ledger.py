@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, PalaceVersionError
+from castle.errors import PalaceBusyError, PalaceError, PalaceNotFoundError, PalaceVersionError, UsageError
 from castle.records import Scope
 from castle.store.ledger import Ledger
 from castle.store.reading import listed
@@ -223,3 +223,10 @@ def test_what_was_counted_in_few_rows_does_not_make_sqlite_read_whole_tables(tmp
         for query in queries:
             (plan,) = [r[-1] for r in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN SELECT * FROM {query}")]
             assert plan.startswith("SEARCH"), plan
+
+
+def test_what_is_no_text_is_one_line(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "p", create=True)
+    with pytest.raises(UsageError, match="half a character"), ledger.read() as cx:
+        cx.exec_driver_sql("SELECT 1 FROM drawers WHERE id = ?", ("a\udcffb",))
+    ledger.close()
