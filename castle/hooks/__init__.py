@@ -147,8 +147,9 @@ def _noted(
     if hook == "session-start" or (hook == "user-prompt-submit" and settings.recall):
         from castle.hooks import answers
 
-        write(answers.answer(hook, given, settings, trouble, waited))
-        check = hook == "session-start" and answers.checked(root, given)
+        rendered = answers.prepared(root) if hook == "session-start" else {}
+        write(answers.answer(hook, given, settings, rendered, trouble, waited))
+        check = answers.checked(rendered, given)
     if trouble:
         return complain(f"the event could not be noted: {trouble}")
     if hook in SAVES:

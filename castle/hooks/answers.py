@@ -41,16 +41,22 @@ _MAX_WAKE_UP = 4 << 20
 
 
 def answer(
-    hook: str, given: Mapping[str, object], settings: Settings, trouble: str, waited: int | None
+    hook: str,
+    given: Mapping[str, object],
+    settings: Settings,
+    rendered: Mapping[str, object],
+    trouble: str,
+    waited: int | None,
 ) -> str:
     """Return the JSON for the host, "" when there is nothing to say.
 
-    ``trouble`` is why the event could not be noted, ``waited`` since when the first one waits.
+    ``rendered`` is what was prepared for sessions that begin, ``trouble`` why the event could not be noted,
+    ``waited`` since when the first one waits.
     """
     warning = ""
     if hook == "session-start":
         warning = _warning(settings.palace, trouble, waited)
-        known = _wake_up(given, settings)
+        known = _wake_up(given, settings, rendered)
     else:
         known = _recalled(given, settings)
     context = "\n".join(part for part in (known, _wrapped(warning)) if part)
@@ -103,24 +109,24 @@ def _wrapped(warning: str) -> str:
     return f"{RECALL_OPEN}\n{harmless} {hint}\n{RECALL_CLOSE}"
 
 
-def _wake_up(given: Mapping[str, object], settings: Settings) -> str:
+def _wake_up(given: Mapping[str, object], settings: Settings, rendered: Mapping[str, object]) -> str:
     """Return what was rendered for the directory in which the session begins."""
     if not settings.wake_up or given.get("source") not in SOURCES:
         return ""
-    rendered = _rendered(settings.palace)
     places = rendered.get("places")
     found = _nearest(places, text(given.get("cwd"), MAX_PATH)) if isinstance(places, dict) else None
     return _trusted(found if found is not None else rendered.get("general"))
 
 
-def checked(root: str, given: Mapping[str, object]) -> bool:
+def checked(rendered: Mapping[str, object], given: Mapping[str, object]) -> bool:
     """Whether something is believed under a condition of the directory in which a session begins."""
-    places = _rendered(root).get("checked")
+    places = rendered.get("checked")
     cwd = text(given.get("cwd"), MAX_PATH)
     return isinstance(places, list) and _nearest({str(place): True for place in places}, cwd) is True
 
 
-def _rendered(root: str) -> Mapping[str, object]:
+def prepared(root: str) -> Mapping[str, object]:
+    """Return what was rendered for sessions that begin; nothing where that cannot be read."""
     path = os.path.join(root, WAKE_UP)  # noqa: PTH118  (pathlib costs several milliseconds)
     try:
         rendered = json.loads(contents(path, _MAX_WAKE_UP))

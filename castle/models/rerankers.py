@@ -7,11 +7,11 @@ sentence-transformers.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache as once
 from typing import TYPE_CHECKING
 
 from castle.errors import ModelError
@@ -92,7 +92,7 @@ def _late_interaction(embedder: Embedder | None, cache: TokenCache | None) -> Cr
     return LateInteraction(embedder, cache)
 
 
-@once
+@functools.cache
 def _builtin() -> BuiltinEmbedder:
     """Load the built-in embedder, once for all palaces of a process that have another one."""
     from castle.models.builtin import BuiltinEmbedder

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from castle.records import StageScore
-from castle.search.candidates import Candidate, scored
+from castle.search.candidates import Candidate
 
 SHARES = "graph"
 STEEPNESS: Mapping[str, float] = {"lexical": 2.0}
@@ -84,7 +84,7 @@ def with_signals(
         held = {name: scores[candidate.id] for name, scores in spoken.items() if candidate.id in scores}
         score = (candidate.score / best + sum(weights[name] * value for name, value in held.items())) / total
         stages = {name: StageScore(ranks[name][candidate.id], value) for name, value in held.items()}
-        added.append(scored(candidate, score, {**candidate.stages, **stages}))
+        added.append(replace(candidate, score=score, stages={**candidate.stages, **stages}))
     return sorted(added, key=lambda candidate: -candidate.score)
 
 

@@ -71,12 +71,12 @@ class Purging(Base):
 
         Raises RefusedError for a palace that cannot be written.
         """
-        from castle.store.purge import bring_up_to_date, finish
+        from castle.store.purge import finish
 
         if why := self._palace().ledger.unwritable():
             raise RefusedError(f"{why}: nothing can be purged")
         count = finish(self._palace())
         if count:
-            bring_up_to_date(self._palace())
+            self._refresh()
             self._render()
         return count

@@ -251,10 +251,8 @@ class Filing:
         if self.overtaken(cx):
             raise OvertakenError(f"{self._place.path} was filed by another process at the same time")
         source = self._source if self._source is not None else ensure_source(cx, self._place)
-        if self._append:
-            return self._extend(cx, source, version)
         own = coming or Coming()
-        filed = self._replace(cx, source, version, own)
+        filed = (self._extend if self._append else self._replace)(cx, source, version, own)
         if coming is None:
             own.begin(cx)
         return filed
@@ -294,7 +292,7 @@ class Filing:
         query = select(membership).where(membership.c.source == source, membership.c.to_revision.is_(None))
         return {member.drawer: member for member in cx.execute(query)}
 
-    def _extend(self, cx: Connection, source: int, version: Version) -> Filed:
+    def _extend(self, cx: Connection, source: int, version: Version, coming: Coming) -> Filed:
         """Append; a revision that would add nothing is not made, what else is new of the source is noted."""
         before = self._end_of(cx, source)
         place = self._place
@@ -311,9 +309,7 @@ class Filing:
         end_drawers(cx, list(self._retired), self._ledger.clock())
         kept = _size_of(cx, source)
         open_members(cx, source, number, list(enumerate(self._members, start=before.ordinal)))
-        coming = Coming()
         new = _begin_drawers(cx, [member.rid for member in self._members], coming)
-        coming.begin(cx)
         for added in self._members:
             digest, size = link(digest, added.sha256), size + added.size
         self._record(cx, source, replace(version, sha256=digest, size=size), APPENDED)

@@ -251,7 +251,8 @@ class Ledger:
                 raise PalaceError(f"{self.path} cannot be used: the disk is full") from error
             raise PalaceError(f"{self.path}: {cause}") from error
         except UnicodeEncodeError as error:
-            raise UsageError(f"{error.object[:40]!r} holds half a character: it is no text") from error
+            # Without the text, which may be a drawer's.
+            raise UsageError("what was given holds half a character: it is no text") from error
         except UnicodeDecodeError as error:
             # What SQLite says of a damaged schema quotes it.
             raise PalaceError(f"{self.path}: malformed: {error}") from error

@@ -360,17 +360,12 @@ class Lexicon:
 
     # Text to terms
 
-    @staticmethod
-    def _spaced(*texts: str) -> str:
-        """Return the words of the texts with single spaces between them."""
-        return " ".join([word for text in texts for word in words(legal_text(text))])
-
     def _analyze(self, text: str) -> list[str]:
-        return list(self._analyzer().analyze(self._spaced(text)))
+        return list(self._analyzer().analyze(_words_of(text)))
 
     def _asked(self, text: str) -> dict[str, str]:
         """Return each distinct stem of the query with the word it stands for."""
-        spaced = self._spaced(text).split(" ")
+        spaced = _words_of(text).split(" ")
         stems: dict[str, str] = {}
         for word in dict.fromkeys(spaced):
             for stem in self._analyzer().analyze(word):

@@ -110,7 +110,7 @@ def purge(
         removed=tuple(str(path) for path in cleaned.removed),
         left=tuple(str(path) for path in cleaned.left),
         unfinished=stopped,
-        notes=(*notes, *(bring_up_to_date(palace) if not stopped else ())),
+        notes=(*notes, *(_bring_up_to_date(palace) if not stopped else ())),
     )
 
 
@@ -315,12 +315,10 @@ def _taken(lock: FileLock, busy: str) -> Iterator[None]:
         lock.release()
 
 
-def bring_up_to_date(palace: Palace) -> list[str]:
-    """Make the indexes again after a purge; return what hindered that: the purge itself is done."""
-    said = []
+def _bring_up_to_date(palace: Palace) -> Iterator[str]:
+    """Make the indexes again, and say what hindered that: the purge itself is done."""
     for catch_up in (catch_up_lexicon, catch_up_vectors):
         try:
             catch_up(palace)
         except CastleError as error:
-            said.append(f"the indexes are not complete yet: {error}")
-    return said
+            yield f"the indexes are not complete yet: {error}"

@@ -20,7 +20,6 @@ CLS, SEP = 101, 102
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _LONGEST_WORD = 100
-_LONGEST_PIECE = 18  # of letters and digits
 _CACHED_WORDS = 100_000
 _CACHED_LENGTH = 64
 # str.split() breaks at these, BERT's normaliser deletes them and joins what stands on both sides.
@@ -29,12 +28,6 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _PLAIN = re.compile("[\t\n\r -~]*")
 _MIXED = re.compile("[!-~]+")
 _PARTS = re.compile("[A-Za-z0-9]+|[!-~]")
-
-
-@cache
-def _table() -> dict[str, int]:
-    entries = VOCABULARY.read_text(encoding="utf-8").split("\n")
-    return {entry: number for number, entry in enumerate(entries) if entry}
 
 
 @cache
@@ -49,7 +42,9 @@ def tokenizer() -> Tokenizer:
     from tokenizers.pre_tokenizers import BertPreTokenizer
     from tokenizers.processors import TemplateProcessing
 
-    built = Tokenizer(WordPiece(_table(), unk_token="[UNK]", max_input_chars_per_word=_LONGEST_WORD))
+    entries = VOCABULARY.read_text(encoding="utf-8").split("\n")
+    table = {entry: number for number, entry in enumerate(entries) if entry}
+    built = Tokenizer(WordPiece(table, unk_token="[UNK]", max_input_chars_per_word=_LONGEST_WORD))
     built.normalizer = BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True
     )
@@ -86,8 +81,6 @@ class _Counts(dict[str, int]):
         parts = _PARTS.findall(word) if _MIXED.fullmatch(word) and not _holds_special(word) else ()
         if len(parts) > 1:
             count = sum(map(self.__getitem__, parts))
-        elif word.isascii() and word.isalnum():
-            count = _count_plain(word.lower())
         else:
             count = len(piece_ids(word))
         if len(word) <= _CACHED_LENGTH:
@@ -95,21 +88,6 @@ class _Counts(dict[str, int]):
                 self.clear()
             self[word] = count
         return count
-
-
-def _count_plain(word: str) -> int:
-    """Count the pieces of a word of ASCII letters and digits in lower case: each is the longest there is."""
-    table, size = _table(), len(word)
-    if word in table or size > _LONGEST_WORD:
-        return 1
-    start = count = 0
-    while start < size:
-        lead = "##" if start else ""
-        end = min(size, start + _LONGEST_PIECE)
-        while lead + word[start:end] not in table:
-            end -= 1  # every letter and digit is a piece, at the beginning and after it
-        start, count = end, count + 1
-    return count
 
 
 _counts = _Counts()
