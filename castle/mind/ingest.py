@@ -113,8 +113,8 @@ def receive(mind: Mind, body: object, home: Path) -> Received:
 def absorb(mind: Mind, home: Path, told: Iterable[Event] = ()) -> Absorbed:
     """Settle what can be settled by now, and end the sessions that are over.
 
-    For whoever has filed transcripts: ``told`` are starts and ends of sessions that it has heard of. Safe to
-    call from several processes and to kill: what was filed twice is one drawer.
+    For whoever has filed transcripts: ``told`` are starts and ends of sessions, and calls of tools, that it
+    has heard of. Safe to call from several processes and to kill: what was filed twice is one drawer.
     """
     palace = mind.palace
     for event in told:
