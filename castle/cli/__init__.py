@@ -58,8 +58,10 @@ def _run(arguments: list[str], debug: bool) -> int:
 
     from castle.errors import CastleError
 
-    # What stages have to say is in their answer; a log of it would say it twice.
-    logging.getLogger("castle").addHandler(logging.NullHandler())
+    # What stages have to say is in their answer; a log of it would say it twice. SQLAlchemy logs an interrupt
+    # that comes while it closes a connection, with a traceback, and lets it go on to here.
+    for library in ("castle", "sqlalchemy"):
+        logging.getLogger(library).addHandler(logging.NullHandler())
 
     try:
         return _command(arguments)

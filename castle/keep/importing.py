@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import Connection, and_, insert, select, update
 from sqlalchemy.exc import StatementError
 
-from castle.errors import PalaceError, PalaceVersionError
+from castle.errors import PalaceError, PalaceVersionError, UsageError
 from castle.keep.layout import OF_SOURCE, Head, Record, columns_of, decoded, records
 from castle.keep.merging import Group, Merged, Rules, merge
 from castle.store.entity_tables import registry
@@ -31,6 +31,7 @@ from castle.store.schema import SCHEMA_VERSION, drawers, sources, tables
 Progress = Callable[[str, int, int], None]
 
 _FOREIGN = (
+    UsageError,
     StatementError,
     sqlite3.Error,
     LookupError,

@@ -543,3 +543,25 @@ def test_termination_in_the_middle_of_a_mine_loses_nothing(tmp_path: Path) -> No
         assert not castle.mine_project(root).incomplete
         assert castle.list_sources().total == 400
         assert {finding.status for finding in castle.verify()} == {"ok"}
+
+
+def test_an_interrupt_while_a_connection_closes_is_one_line(project: Path, tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        from sqlalchemy.engine.default import DefaultDialect
+        from castle.cli import main
+        def closing(*_):
+            raise KeyboardInterrupt
+        DefaultDialect.do_close = closing
+        main(sys.argv[1:])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--palace", str(tmp_path / "palace"), "mine", str(project)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "castle: interrupted; run the same command again to go on"
+    assert "Traceback" not in done.stderr
