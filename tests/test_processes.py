@@ -56,6 +56,7 @@ def assert_whole(palace: Path, project: Path) -> None:
         assert "berth123x4" in hits[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
 def test_kills_in_the_middle_of_a_mine_lose_nothing(tmp_path: Path, many: Path) -> None:
     palace = tmp_path / "palace"
@@ -96,6 +97,7 @@ def test_two_miners_and_a_searcher_at_once(tmp_path: Path, many: Path) -> None:
     assert_whole(palace, many)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="no SIGINT")
 def test_an_interrupt_leaves_with_130_and_goes_on(tmp_path: Path, many: Path) -> None:
     palace = tmp_path / "palace"

@@ -19,11 +19,11 @@ from pathlib import Path
 DISK_BYTES = 128_000_000
 """The most that a file holds, however large the palace is."""
 
-DISK_SHARE = 0.2
+DISK_SHARE = 0.08
 """What a file may hold beside the palace's ledger, as a share of that: a question fills it with 1 MB, and
 what only saves time must not outgrow what is kept."""
 
-LEAST_DISK_BYTES = 4_000_000
+LEAST_DISK_BYTES = 2_000_000
 MEMORY_BYTES = 64_000_000
 
 _VERSION = 1

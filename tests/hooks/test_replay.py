@@ -121,6 +121,7 @@ def test_a_recorded_session_is_filed_as_it_grows(root: Path, harness: str, sourc
     assert "started" in log(root)
 
 
+@pytest.mark.slow
 def test_two_sessions_at_once_are_both_filed(root: Path) -> None:
     replays = [
         played(root, "claude-code", CLAUDE / "incremental-simple" / "turn-2.jsonl"),
@@ -144,6 +145,7 @@ def test_the_next_session_begins_with_what_the_last_one_left(root: Path) -> None
     assert "systemMessage" not in said
 
 
+@pytest.mark.slow
 def test_what_a_killed_drainer_left_is_filed_by_the_next(root: Path) -> None:
     transcript = root.parents[1] / "long.jsonl"
     transcript.write_text("".join(talk(2000)), encoding="utf-8")
@@ -184,6 +186,7 @@ def _count(root: Path) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_twenty_hooks_at_once_start_one_drainer(root: Path) -> None:
     transcripts = []
     for number in range(20):
@@ -210,6 +213,7 @@ def test_twenty_hooks_at_once_start_one_drainer(root: Path) -> None:
         assert {one.state for one in castle.receipts(limit=100).receipts} == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_save_that_fails_is_told_until_one_succeeds(root: Path) -> None:
     transcript = root.parents[1] / "s1.jsonl"
     data = payload("claude-code", "stop", str(transcript), session_id="s1")

@@ -104,6 +104,7 @@ def test_kills_in_the_middle_lose_and_double_nothing(
     assert_whole(palace, talks, undisturbed)
 
 
+@pytest.mark.slow
 def test_two_processes_file_one_grown_transcript_once(
     tmp_path: Path, talks: Path, undisturbed: dict[str, str]
 ) -> None:

@@ -26,7 +26,7 @@ def test_the_file_is_bounded_by_the_ledger_beside_it(tmp_path: Path) -> None:
     assert cache.most_on_disk() == LEAST_DISK_BYTES
     with (tmp_path / "castle.db").open("wb") as ledger:
         ledger.truncate(100_000_000)
-    assert cache.most_on_disk() == 20_000_000
+    assert cache.most_on_disk() == 8_000_000
     with (tmp_path / "castle.db").open("wb") as ledger:
         ledger.truncate(100_000_000_000)
     assert cache.most_on_disk() == DISK_BYTES

@@ -67,6 +67,7 @@ def seq(projection: Lexicon | Vectors) -> int:
     return mark.seq
 
 
+@pytest.mark.slow
 def test_one_process_writes_while_another_searches(tmp_path: Path) -> None:
     first_batch(tmp_path)
     lexicon, vectors = open_both(tmp_path)

@@ -399,10 +399,8 @@ def test_blocks_do_not_change_what_is_found(text: str, cuts: list[int], window: 
 
 
 @pytest.mark.parametrize("text", SAMPLES)
-@pytest.mark.parametrize("lead", range(0, 420, 23))
-def test_a_window_that_ends_near_a_secret_hides_it_all_the_same(text: str, lead: int) -> None:
+def test_a_window_that_ends_near_a_secret_hides_it_all_the_same(text: str) -> None:
     """Wherever the window is cut, what gives the secret away is still in sight."""
-    text = "\n" + text + "\n"
-    spans = Scanner(SALT, 400).feed("x" * lead + text + "and so on\n" * 80, final=True)
-    whole = find_secrets("x" * lead + text + "and so on\n" * 80, SALT)
-    assert spans == whole
+    for lead in range(0, 420, 23):
+        whole = "x" * lead + f"\n{text}\n" + "and so on\n" * 80
+        assert Scanner(SALT, 400).feed(whole, final=True) == find_secrets(whole, SALT), lead
