@@ -326,9 +326,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for size in sizes:
         found["sizes"][str(size)] = {step: _run(options.work, size, step, options.tree) for step in STEPS}
         _write(options.out, found)
-    from benchmarks.scale_plot import draw
+    from benchmarks.scale_plot import write
 
-    draw(found, options.out)
+    write(found, options.out)
 
 
 if __name__ == "__main__":
