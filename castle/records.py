@@ -122,12 +122,34 @@ class StageScore:
     score: float
 
 
+SPARSE: Mapping[str, bool] = {"sparse": True}
+"""Of a field that is shown only where it holds something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the mind holds of a drawer: of the episode it is, or of the fact or procedure stated in it.
+
+    ``id`` is that memory's. Its state is active, dim or cold; it has expired where ``invalidated_at`` is set.
+    """
+
+    id: str
+    memory_type: str
+    state: str
+    pinned: bool
+    invalidated_at: int | None = None
+    consolidation_score: float | None = None
+    confidence: float | None = None
+    lifecycle: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One answer to a search; ``text`` is served text, ``copies`` are other drawers with equal text.
 
     Where hits are messages or sessions, it is the best drawer of one, and ``parts`` are its other drawers
     that were found. ``stages`` holds rank and score in every list and after every stage that ranked it.
+    ``memory`` is what the mind holds of it, where that was asked for.
     """
 
     id: str
@@ -157,6 +179,7 @@ class Hit:
     quality_tier: str | None = None
     quality_boost: float = 1.0
     score_pre_quality: float | None = None
+    memory: Remembered | None = field(default=None, metadata=SPARSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +215,7 @@ class SearchResult:
     not in force, in words for the user. ``confident`` is false when no hit is likely to answer the query.
     ``ranked`` counts what was found in all, in the unit ``by``; ``cursor`` asks for the next page, None when
     there is none, and ``here`` for this one. ``read_as`` says which names and times the question was
-    understood to hold.
+    understood to hold, ``hidden`` how many drawers were found and left out because they are cold or expired.
     """
 
     query: str
@@ -208,6 +231,7 @@ class SearchResult:
     here: str = ""
     judge_status: JudgeStatus | None = None
     read_as: tuple[str, ...] = ()
+    hidden: Mapping[str, int] = field(default_factory=dict, metadata=SPARSE)
 
 
 @dataclass(frozen=True, slots=True)

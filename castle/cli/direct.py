@@ -32,6 +32,7 @@ _FLAGS = {
     "--history": ("history", True),
     "--info-weight": ("info_weight", True),
     "--no-info-weight": ("info_weight", False),
+    "--hide-cold": ("hide_cold", True),
     "--explain": ("explain", True),
     "--json": ("as_json", True),
 }
@@ -72,7 +73,7 @@ def plain_search(arguments: Sequence[str]) -> dict[str, Any] | None:
     None for everything else.
     """
     read: dict[str, Any] = dict.fromkeys(_TEXTS.values())
-    read |= {"limit": 5, "by": "drawer", "kinds": []}
+    read |= {"limit": 5, "by": "drawer", "kinds": [], "retention_weight": 0.0}
     read |= {name: None if name == "info_weight" else False for name, _ in _FLAGS.values()}
     words: list[str] = []
     pending = iter(arguments)

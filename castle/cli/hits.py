@@ -66,6 +66,8 @@ def say_end(result: SearchResult, explain: bool) -> None:
         note(f"JUDGE: reordered {status.n} hits ({status.model}, {status.elapsed_s:.1f} s)")
     if explain and result.read_as:
         note(f"read as {'; '.join(result.read_as)}")
+    if result.hidden:
+        note(f"left out: {', '.join(f'{count} {why}' for why, count in sorted(result.hidden.items()))}")
     note(stages_line(result, explain))
     if result.cursor is not None:
         note(f"{len(result.hits)} of {result.ranked:,}; the next page: --cursor {result.cursor}")

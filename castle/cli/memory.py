@@ -27,6 +27,8 @@ app = typer.Typer(
 memory_plot.add_to(app)
 
 Id = Annotated[str, typer.Argument(help="The id of a memory, or of a drawer.", metavar="ID")]
+MOST_RELATED = 20
+
 Reason = Annotated[str, typer.Option("--reason", help="Why; it stands in the history.")]
 Option = Annotated[
     list[str] | None,
@@ -48,7 +50,7 @@ def save(
         str, typer.Option("--type", "-t", help="working, episodic, semantic or procedural.")
     ] = "episodic",
     confidence: Annotated[
-        float | None, typer.Option("--confidence", help="Of a fact.", min=0.0, max=1.0)
+        float | None, typer.Option("--confidence", help="Of a fact; 0 if not given.", min=0.0, max=1.0)
     ] = None,
     trigger: Annotated[
         str | None, typer.Option("--trigger", help="Of a procedure: what calls it to mind.")
@@ -117,6 +119,8 @@ def recall(
             note(f"preferred: {preference.get('text') or preference.get('preference_text')}")
         for first, second in found.conflicts:
             note(f"{first} and {second} contradict each other")
+        for raised in found.suggestions:
+            note(suggested(raised.fact, raised.says, raised.command))
         for name, count in (found.hidden or {}).items():
             note(f"{count} more: {name}")
     for reason in found.degraded:
@@ -128,14 +132,17 @@ def get(context: typer.Context, id: Id, as_json: AsJson = False) -> None:
     """Show a memory with every change of it."""
     with castle(context) as service:
         memory, history = service.memory_get(id)
+        joined = service.memory_related(memory.id)
     if as_json:
-        _say_memory_json(memory, history=history)
+        _say_memory_json(memory, history=history, related=joined)
         return
     say(memory.content)
     note(f"{memory.layer} {memory.id}: {memory.state}, {_worth(memory)}, origin {memory.origin or '-'}")
     for change in history:
         told = f"{change['old'] or '-'} to {change['new'] or '-'}"
         note(f"{change['at']} {change['what']}: {told} ({change['reason']}, {change['actor']})")
+    for edge in joined[:MOST_RELATED]:
+        note(f"{edge.relation} {edge.kind} {edge.id}: {edge.weight:.2g} ({edge.origin})")
 
 
 @app.command()
@@ -160,6 +167,8 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
             f"{counted(graph['edge_count'], 'association')}, {counted(cycles['cycles_run'], 'cycle')} of "
             f"consolidation, {counted(report['preferences']['total'], 'preference')}"
         )
+        for one in report["suggestions"]:
+            note(suggested(one["fact"], one["says"], one["command"]))
     for reason in report["reasons"]:
         note(reason)
     return 0 if report["health"] == "healthy" else PARTIAL
@@ -176,13 +185,18 @@ def associate(
     ] = "associated_with",
     as_json: AsJson = False,
 ) -> None:
-    """Join two memories; a negative weight says that they speak against each other."""
+    """Join two memories; a negative weight says that they speak against each other.
+
+    One may be a fact of the graph. Where a fact contradicts it, by -0.3 or less, it is suggested to end that.
+    """
     with castle(context) as service:
         told = service.memory_associate(source, target, weight, relation)
     if as_json:
         say_json(told)
     else:
         say(f"{told['source']} {told['relation_type']} {told['target']}: {told['weight']:g}")
+        for one in told.get("suggestions", ()):
+            note(suggested(one["fact"], one["says"], one["command"]))
 
 
 @app.command()
@@ -304,6 +318,11 @@ def outcome(
         note(f"{_worth(memory)}, rate of success about {memory.metadata['estimate']:.2f}")
 
 
+def suggested(fact: str, says: str, command: str) -> str:
+    """Return the line of a suggestion."""
+    return f"{fact} contradicts what the graph says, {says}; to end that: {command}"
+
+
 def _words(text: str) -> str:
     from castle.cli.notes import given
 
@@ -320,6 +339,8 @@ def _options(given: list[str] | None) -> dict[str, Any]:
             found[name.strip()] = json.loads(value)
         except ValueError:
             found[name.strip()] = value
+        except RecursionError as error:
+            raise UsageError(f"--option {name.strip()}: the value is nested too deep") from error
     return found
 
 

@@ -11,7 +11,7 @@ import typer
 
 from castle.cli.common import AsJson, castle, path_argument
 from castle.cli.memory import Wing, app
-from castle.cli.output import PARTIAL, note, say, say_json, say_table
+from castle.cli.output import PARTIAL, note, progress, say, say_json, say_table
 from castle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Look for hypotheses that join what is far apart."""
-    with castle(context) as service:
-        _say_told(service.memory_replay(theme), as_json)
+    with castle(context) as service, progress() as line:
+        told = service.memory_replay(theme, progress=line)
+    _say_told(told, as_json)
 
 
 @app.command()
@@ -224,7 +225,7 @@ def export(
 def _json_file(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(found, dict):
         raise UsageError(f'{path} is no environment: write an object such as {{"node_version": "20"}}')

@@ -78,7 +78,8 @@ def say_json(value: object) -> None:
 def plain(value: object, key: str = "") -> object:
     """Turn a value into what JSON knows."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name), f.name) for f in dataclasses.fields(value)}
+        shown = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if _shows(f, value)}
+        return {name: plain(held, name) for name, held in shown.items()}
     if isinstance(value, Mapping):
         return {str(k): plain(v, str(k)) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -86,6 +87,10 @@ def plain(value: object, key: str = "") -> object:
     if isinstance(value, int) and not isinstance(value, bool) and (key == "at" or key.endswith(_TIMES)):
         return to_iso(value)
     return value
+
+
+def _shows(field: dataclasses.Field[object], value: object) -> bool:
+    return bool(getattr(value, field.name)) or "sparse" not in field.metadata
 
 
 def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -71,6 +71,19 @@ def search(
     as_of: AsOf = None,
     now: Now = None,
     info_weight: InfoWeight = None,
+    hide_cold: Annotated[
+        bool, typer.Option("--hide-cold", help="Leave out what is cold or expired in memory.")
+    ] = False,
+    retention_weight: Annotated[
+        float,
+        typer.Option(
+            "--retention-weight",
+            min=0.0,
+            max=1.0,
+            help="How much it counts how near memory keeps a drawer.",
+            metavar="W",
+        ),
+    ] = 0.0,
     cursor: Annotated[
         str | None, typer.Option("--cursor", help="Go on where the page before ended.", metavar="CURSOR")
     ] = None,
@@ -98,6 +111,8 @@ def search(
             now=now,
             info_weight=info_weight,
             cursor=cursor,
+            hide_cold=hide_cold,
+            retention_weight=retention_weight,
         )
         hint = "" if result.hits else unknown_place(service.places(), wing, room)
     if as_json:

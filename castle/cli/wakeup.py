@@ -31,7 +31,8 @@ def add_to(app: typer.Typer) -> None:
 def wake_up(context: typer.Context, wing: Wing = None, as_json: AsJson = False) -> int:
     """Print what an agent should know when it begins: who you are, then the essentials, best first.
 
-    Never more than 900 tokens. Exit code 3 when the ranking had to do without something.
+    Never more than 900 tokens. Exit code 3 when something is not in order; scores that are still to be made
+    are told and are nothing of that kind.
     """
     with castle(context) as service:
         found = service.wake_up(wing)
@@ -42,7 +43,7 @@ def wake_up(context: typer.Context, wing: Wing = None, as_json: AsJson = False) 
         say(f"Wake-up, {'all wings' if found.wing is None else f'wing {found.wing}'}: {found.tokens} tokens")
         say(RULE)
         say(found.text)
-    for reason in (hint, *found.degraded) if hint else found.degraded:
+    for reason in filter(None, (hint, *found.degraded, *found.pending)):
         note(reason)
     return PARTIAL if found.degraded else 0
 

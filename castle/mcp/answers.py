@@ -59,11 +59,25 @@ class ExactItem(DrawerItem):
     sha256: str
 
 
+class MemoryItem(Item):
+    """What the mind holds of a drawer, or of what was stated in it."""
+
+    id: str
+    memory_type: str
+    state: str
+    pinned: bool = False
+    invalidated_at: str = ""
+    consolidation_score: float | None = None
+    confidence: float | None = None
+    lifecycle: str = ""
+
+
 class HitItem(DrawerItem):
     """A drawer that a search found; ``copies`` other drawers hold the same text."""
 
     score: float
     copies: int = 0
+    memory: Annotated[MemoryItem | None, WithJsonSchema({"type": "object"})] = None
 
 
 class Sanitizer(BaseModel):
@@ -88,6 +102,7 @@ class SearchAnswer(Answer):
     sanitizer: Annotated[Sanitizer | None, WithJsonSchema({"type": "object"})] = None
     behind: Annotated[int, Field(description="drawers that could not be considered")] = 0
     degraded: Annotated[list[str], Field(description="what was not in force")] = []
+    hidden: Annotated[dict[str, int], WithJsonSchema({"type": "object"})] = {}
     ignored: list[str] = []
     context_received: str = ""
     hits: list[HitItem]

@@ -27,7 +27,7 @@ START_SECONDS = 2.0
 """How long after its start a server begins to look what is to be done, if its palace is in use by then."""
 IDLE_STARTS = 15
 """How often that is looked at before it begins in any case."""
-EMBED_SECONDS, CONSOLIDATE_SECONDS, INGEST_SECONDS = 10.0, 60.0, 2.0
+EMBED_SECONDS, CONSOLIDATE_SECONDS, INGEST_SECONDS, INDEX_SECONDS = 10.0, 60.0, 2.0, 5.0
 
 T = TypeVar("T")
 Told = Mapping[str, Any] | None
@@ -126,6 +126,7 @@ def jobs(beside: Worker, opened: Worker) -> tuple[Job, ...]:
     return (
         Job("ingest", INGEST_SECONDS, lambda: beside(lambda c: c.background_absorb()), first=0.0),
         Job("capture", INGEST_SECONDS, lambda: beside(lambda c: c.background_capture()), FIRST_SECONDS),
+        Job("index", INDEX_SECONDS, lambda: beside(lambda c: c.background_index()), FIRST_SECONDS),
         Job("embed", EMBED_SECONDS, lambda: opened(lambda c: c.background_embed()), FIRST_SECONDS),
         Job(
             "consolidate",

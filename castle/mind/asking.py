@@ -9,6 +9,7 @@ from typing import Any
 from castle.clock import parse_iso
 from castle.errors import UsageError
 from castle.mind.objects import Memory
+from castle.store.mind_suggestions import Suggestion
 
 TYPES = ("working", "episodic", "semantic", "procedural")
 STRATEGIES = ("direct", "rrf_fusion", "two_pass")
@@ -59,7 +60,8 @@ class Recalled:
 
     ``fallback`` is true where words alone decided, or some things have no vector yet; ``degraded`` says which
     guarantee was not in force. ``hidden`` counts what matched and is not shown because it is cold, expired or
-    less sure than asked. ``preferences``, ``procedures`` and ``conflicts`` stand beside the memories.
+    less sure than asked. ``preferences``, ``procedures`` and ``conflicts`` stand beside the memories, as
+    do ``suggestions``: facts of the graph that one of them contradicts, with the command that ends each.
     """
 
     query: str
@@ -70,6 +72,7 @@ class Recalled:
     preferences: tuple[Mapping[str, Any], ...] = ()
     procedures: tuple[Memory, ...] = ()
     conflicts: tuple[tuple[str, str], ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 def read(options: Mapping[str, Any]) -> Asked:

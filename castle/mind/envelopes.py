@@ -47,6 +47,7 @@ def recalled(found: Recalled) -> dict[str, Any]:
         preferences=list(found.preferences),
         procedures=[as_object(memory) for memory in found.procedures],
         conflicts=[list(pair) for pair in found.conflicts],
+        suggestions=list(found.suggestions),
         hidden=dict(found.hidden or {}),
         degraded=list(found.degraded),
     )

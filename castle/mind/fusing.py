@@ -21,8 +21,6 @@ WEIGHTS: Mapping[str, float] = {
     "working": 0.6,
 }
 GRAPH_WEIGHT = 0.5
-RETENTION: Mapping[str, float] = {"active": 1.0, "dim": 0.925, "cold": 0.85}
-"""The most that a score is multiplied by, for how near a thing is kept."""
 
 Key = tuple[str, str]
 

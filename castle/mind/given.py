@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +11,25 @@ from castle.store.mind_facts import clamp
 from castle.store.projection import legal_text
 from castle.text.served import mask_secrets
 
+NAMES = ("session_id", "task_id", "agent", "task_type", "variant_of")
+MOST_NAME = 500
+"""Characters of what names a session, a task or an agent, and of a tag."""
+MOST_DEEP = 100
+"""How deep what is given may be nested."""
+
 
 class Given:
     """The options of one save, read and checked."""
 
     def __init__(self, options: Mapping[str, Any], salt: bytes) -> None:
-        self._options = {name: shown(value, salt) for name, value in options.items()}
+        self._options = {}
+        for name, value in options.items():
+            try:
+                self._options[name] = shown(value, salt)
+            except UsageError as error:
+                raise UsageError(f"{name}: {error}") from error
+        for name in NAMES:
+            short(name, self.text(name))
 
     def get(self, name: str, default: object = None) -> Any:
         """Return an option as it was given."""
@@ -50,6 +64,10 @@ class Given:
         value = self._options.get("metadata", {})
         if not isinstance(value, Mapping):
             raise UsageError(f"metadata is an object, not {value!r}")
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"metadata is what JSON can hold: {error}") from error
         return {str(key): item for key, item in value.items() if key != "tags"}
 
     @property
@@ -61,13 +79,27 @@ class Given:
             return []
         if not isinstance(value, list | tuple):
             raise UsageError(f"tags are a list of texts, not {value!r}")
-        return [str(tag) for tag in value]
+        return [short("a tag", str(tag)) for tag in value]
 
 
-def shown(value: Any, salt: bytes) -> Any:
-    """Return a value as it may be stored beside the archive and shown: legal, with its secrets masked."""
+def short(name: str, value: str) -> str:
+    """Return what names something, as a session; raises UsageError for one that is too long to be shown."""
+    if len(value) > MOST_NAME:
+        raise UsageError(f"{name} has {len(value):,} characters, {MOST_NAME} are the most")
+    return value
+
+
+def shown(value: Any, salt: bytes, deep: int = 0) -> Any:
+    """Return a value as it may be stored beside the archive and shown: legal, with its secrets masked.
+
+    Raises UsageError for one that is nested too deep.
+    """
     if isinstance(value, str):
         return mask_secrets(legal_text(value), salt)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if deep >= MOST_DEEP:
+        raise UsageError(f"what is given is nested {MOST_DEEP} deep at most")
     if isinstance(value, Mapping):
-        return {shown(str(key), salt): shown(item, salt) for key, item in value.items()}
-    return [shown(item, salt) for item in value] if isinstance(value, list | tuple) else value
+        return {shown(str(key), salt): shown(item, salt, deep + 1) for key, item in value.items()}
+    return [shown(item, salt, deep + 1) for item in value]

@@ -7,21 +7,21 @@ them. The database is opened to be read only; its vectors are of another embedde
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, insert
 
-from castle.clock import parse_iso
 from castle.errors import CastleError, UsageError
 from castle.mind.conditions.verifying import attach, check_expression
+from castle.mind.consolidation.patterns import says_nothing
 from castle.mind.given import shown
+from castle.mind.import_rows import Row, json_of, list_of, moment_of, object_of, public, written_at
 from castle.mind.saving import origin_of
 from castle.store.ledger import to_json
 from castle.store.mind_edges import add_edge
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 WING = "imported-cellmem"
 NEEDED = ("episodic_memory", "semantic_memory", "procedural_memory")
 _STATUSES = ("pending", "confirmed", "rejected", "promoted")
-
-Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -142,7 +140,7 @@ class _Import:
         self._told.added[counted] += 1
 
     def _episode(self, row: Row) -> None:
-        metadata = _object(row, "metadata_json")
+        metadata = object_of(row, "metadata_json")
         if metadata.get("reflection") or metadata.get("meta_knowledge"):
             self._reflection(row, metadata)
         elif not self._known("episodes", row["id"]) and not self._said(row, metadata):
@@ -172,7 +170,7 @@ class _Import:
             add_alias(cx, row["original_id"], "drawer", id_)
 
     def _file(self, row: Row, metadata: Mapping[str, Any], room: str) -> str:
-        added = self._saver.file(row["content"], room, self._wing, authored_at=_time(row))
+        added = self._saver.file(row["content"], room, self._wing, authored_at=written_at(row))
         now = self._palace.ledger.clock()
         times = {name: row[name] for name in ("created_at", "event_at", "compressed_at") if row.get(name)}
         with self._palace.ledger.write() as cx:
@@ -185,8 +183,8 @@ class _Import:
                     task=row.get("task_id") or "",
                     origin="import",
                     was_in_wm=bool(row.get("was_in_wm")),
-                    tags=_list(row, "tags_json"),
-                    metadata={**_public(metadata), **times},
+                    tags=list_of(row, "tags_json"),
+                    metadata={**public(metadata), **times},
                 )
                 if row.get("valence"):
                     felt = float(row["valence"])
@@ -215,7 +213,7 @@ class _Import:
                     origin="import",
                     unsupported=True,
                     wing=self._wing,
-                    created_at=_moment(row.get("created_at"), now),
+                    created_at=moment_of(row.get("created_at"), now),
                 )
             )
             index(cx, "reflection", id_, text)
@@ -224,12 +222,16 @@ class _Import:
     def _fact(self, row: Row) -> None:
         if self._known("facts", row["id"]):
             return
-        metadata = _object(row, "metadata_json")
+        metadata = object_of(row, "metadata_json")
         derived, statement = origin_of(row["content"])
+        if derived == "pattern" and says_nothing(statement):
+            self._told.dropped["facts"] += 1
+            self._told.warnings.append(f"fact {row['id']}: a pattern that says nothing")
+            return
         seeded: Origin = "seed" if metadata.get("source") == "seed_config" else "import"
         drawer = None
         if derived is None:
-            drawer = self._saver.file(row["content"], "facts", self._wing, authored_at=_time(row)).id
+            drawer = self._saver.file(row["content"], "facts", self._wing, authored_at=written_at(row)).id
         with self._palace.ledger.write() as cx:
             now = self._palace.ledger.clock()
             if drawer is not None:
@@ -243,12 +245,12 @@ class _Import:
                 now=now,
                 drawer=drawer,
                 wing=self._wing,
-                sources=self._sources(cx, _list(row, "source_refs_json")),
-                tags=_list(row, "tags_json"),
-                metadata={**_public(metadata), "created_at": row.get("created_at")},
+                sources=self._sources(cx, list_of(row, "source_refs_json")),
+                tags=list_of(row, "tags_json"),
+                metadata={**public(metadata), "created_at": row.get("created_at")},
             )
             self._came(cx, "facts", "fact", fact.id, row["id"])
-            condition = _object(row, "falsifiable_condition")
+            condition = object_of(row, "falsifiable_condition")
             if condition:
                 self._attach(cx, fact.id, condition, now)
         self._ended(row, "fact", fact.id)
@@ -264,7 +266,9 @@ class _Import:
     def _procedure(self, row: Row) -> None:
         if self._known("procedures", row["id"]):
             return
-        added = self._saver.file(row["template_content"], "procedures", self._wing, authored_at=_time(row))
+        added = self._saver.file(
+            row["template_content"], "procedures", self._wing, authored_at=written_at(row)
+        )
         with self._palace.ledger.write() as cx:
             now = self._palace.ledger.clock()
             describe(cx, added.id, now, origin=ASSERTION)
@@ -279,9 +283,9 @@ class _Import:
                 weight=float(row["activation_weight"] or 0.5),
                 drawer=added.id,
                 wing=self._wing,
-                sources=self._sources(cx, _list(row, "source_episode_ids")),
-                tags=_list(row, "tags_json"),
-                metadata={**_public(_object(row, "metadata_json")), "created_at": row.get("created_at")},
+                sources=self._sources(cx, list_of(row, "source_episode_ids")),
+                tags=list_of(row, "tags_json"),
+                metadata={**public(object_of(row, "metadata_json")), "created_at": row.get("created_at")},
             )
             set_counts(cx, found.id, int(row["success_count"] or 0), int(row["failure_count"] or 0))
             self._came(cx, "procedures", "procedure", found.id, row["id"])
@@ -291,10 +295,10 @@ class _Import:
             return
         id_, now = new_id("hypothesis"), self._palace.ledger.clock()
         text = shown(row["hypothesis_text"], self._palace.salt)
-        pair = _json(row.get("concept_pair"))
+        pair = json_of(row.get("concept_pair"))
         status = row["status"] if row["status"] in _STATUSES else "pending"
         with self._palace.ledger.write() as cx:
-            sources = self._sources(cx, _list(row, "source_seed_ids"))
+            sources = self._sources(cx, list_of(row, "source_seed_ids"))
             cx.execute(
                 insert(mem_hypotheses).values(
                     id=id_,
@@ -309,11 +313,11 @@ class _Import:
                     stability_count=int(row["stability_count"] or 0),
                     cycles_json="[]",
                     seeds_json=to_json([source.id for source in sources]),
-                    nodes_json=to_json(_list(row, "source_node_ids")),
+                    nodes_json=to_json(list_of(row, "source_node_ids")),
                     pair_json=to_json(pair if pair is not None else {}),
-                    topics_json=to_json(_list(row, "topic_tags")),
-                    metadata_json=to_json(_object(row, "metadata_json")),
-                    created_at=_moment(row.get("created_at"), now),
+                    topics_json=to_json(list_of(row, "topic_tags")),
+                    metadata_json=to_json(object_of(row, "metadata_json")),
+                    created_at=moment_of(row.get("created_at"), now),
                     updated_at=now,
                 )
             )
@@ -348,8 +352,8 @@ class _Import:
                     conflicts_json="[]",
                     push_count=int(row["push_count"] or 0),
                     ignore_count=int(row["ignore_count"] or 0),
-                    metadata_json=to_json(_object(row, "metadata_json")),
-                    created_at=_moment(row.get("created_at"), now),
+                    metadata_json=to_json(object_of(row, "metadata_json")),
+                    created_at=moment_of(row.get("created_at"), now),
                     updated_at=now,
                 )
             )
@@ -376,46 +380,10 @@ class _Import:
     def _ended(self, row: Row, kind: str, id_: str) -> None:
         if row.get("invalidated_at"):
             now = self._palace.ledger.clock()
-            reason = str(_object(row, "metadata_json").get("expire_reason") or row["invalidated_at"])
+            reason = str(object_of(row, "metadata_json").get("expire_reason") or row["invalidated_at"])
             with self._palace.ledger.write() as cx:
                 expire(cx, kind, id_, reason=f"had expired: {reason}", actor=self._actor, now=now)
 
     def _sources(self, cx: Connection, ids: list[Any]) -> list[Source]:
         known = [aliased(cx, str(id_)) for id_ in ids]
         return [Source(kind, id_) for kind, id_ in filter(None, known)]
-
-
-def _json(text: Any) -> Any:
-    with suppress(ValueError, TypeError):
-        return json.loads(text)
-    return None
-
-
-def _object(row: Row, name: str) -> dict[str, Any]:
-    found = _json(row.get(name))
-    return found if isinstance(found, dict) else {}
-
-
-def _list(row: Row, name: str) -> list[Any]:
-    found = _json(row.get(name))
-    return found if isinstance(found, list) else []
-
-
-def _public(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without the private keys of the program that wrote it."""
-    return {key: value for key, value in metadata.items() if not key.startswith("_")}
-
-
-def _time(row: Row) -> int | None:
-    """Return when a row was written, as far as it says: a cold one when it was put away."""
-    for name in ("event_at", "created_at", "compressed_at"):
-        at = _moment(row.get(name), 0)
-        if at:
-            return at
-    return None
-
-
-def _moment(text: Any, otherwise: int) -> int:
-    with suppress(ValueError):
-        return parse_iso(str(text or ""))
-    return otherwise

@@ -18,16 +18,15 @@ from castle.errors import CastleError, ConfigError
 from castle.mind.environment.starting import check_at_start
 from castle.mind.events import Event, read
 from castle.mind.given import shown
+from castle.mind.outcomes import ACTOR, tell_calls, tell_outcome
 from castle.mine.optout import opted_out
 from castle.mine.whereabouts import Whereabouts
-from castle.store.mind_episodes import describe, get_episode, set_outcome
+from castle.store.mind_episodes import describe, get_episode
 from castle.store.mind_ingest import (
     HELD,
     PENDING,
     Queued,
-    asked_before,
     asked_last,
-    calls_after,
     change_queued,
     count_queued,
     forget_settled,
@@ -42,7 +41,6 @@ from castle.store.mind_ingest import (
     session_row,
     settle,
 )
-from castle.store.mind_rows import history
 from castle.store.mind_working import change_item, items
 from castle.store.projection import legal_text
 from castle.text.served import mask_secrets
@@ -66,7 +64,6 @@ PRIORITY = 0.6
 ROOM = "sessions"
 MASKED = "«secret:"
 _OF_HOOKS = {"session-start": "start", "session-end": "end", "post-tool-use": "tool"}
-ACTOR = "ingest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +277,8 @@ def _settled(mind: Mind, one: Queued, now: int) -> str:
     with palace.ledger.write() as cx:
         held = holding(cx, one.session, parts, str(one.payload.get("call", "")))
         if held:
-            _tell_outcome(cx, one, held[0], now)
-            _tell_calls(cx, one, held[0], now)
+            tell_outcome(cx, one, held[0], now)
+            tell_calls(cx, one, held[0], now)
             settle(cx, one.event, "linked", drawer=held[0])
             return "linked"
         end = max((end.at for end in queued(cx, session=one.session) if end.kind == "end"), default=0)
@@ -333,36 +330,13 @@ def _filed(mind: Mind, one: Queued) -> str:
         if memory.layer == "episodic":
             for id_ in memory.drawer_ids:
                 describe(cx, id_, now, origin=role)
-            _tell_outcome(cx, one, memory.id, now)
+            tell_outcome(cx, one, memory.id, now)
         settle(cx, one.event, "filed", drawer=memory.drawer_ids[0] if memory.drawer_ids else None)
     return "filed"
 
 
 def _about(one: Queued) -> dict[str, object]:
     return {name: one.payload[name] for name in ("platform", "tool", "call") if one.payload.get(name)}
-
-
-def _tell_outcome(cx: Connection, one: Queued, drawer: str, now: int) -> None:
-    """Note how what was asked went, as far as the calls of tools after it tell; nobody's word is changed."""
-    good, bad = (int(one.payload.get(name, 0)) for name in ("succeeded", "failed"))
-    if not good + bad or get_episode(cx, drawer).outcome_valence is not None:
-        return
-    _note_calls(cx, drawer, good, bad, now)
-
-
-def _tell_calls(cx: Connection, one: Queued, call: str, now: int) -> None:
-    """Let a call of a tool count for how it went with what was asked before it, unless somebody has said."""
-    if one.kind != "tool" or "success" not in one.payload or (asked := asked_before(cx, call)) is None:
-        return
-    change_queued(cx, one.event, payload={**one.payload, "asked": asked})
-    said = [change for change in history(cx, "drawer", asked) if change.what == "outcome_valence"]
-    if get_episode(cx, asked).outcome_valence is None or (said and said[-1].actor == ACTOR):
-        _note_calls(cx, asked, *calls_after(cx, one.session, asked), now)
-
-
-def _note_calls(cx: Connection, drawer: str, good: int, bad: int, now: int) -> None:
-    reason = f"{good} of {good + bad} calls of tools went well"
-    set_outcome(cx, drawer, (good - bad) / (good + bad), reason=reason, actor=ACTOR, now=now)
 
 
 def _started(mind: Mind, one: Queued) -> None:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castle.errors import NotFoundError, UsageError
+from castle.errors import UsageError
 from castle.llm.budget import DAILY_CALLS, Budget, Metered
 from castle.mind.asking import Recalled, read
+from castle.mind.associating import associate
 from castle.mind.conditions import verifying
 from castle.mind.consolidation import cycle
 from castle.mind.consolidation.scoring import ProfileName
 from castle.mind.environment.checking import check_environment
-from castle.mind.given import shown
+from castle.mind.given import short, shown
 from castle.mind.importing import WING, Imported, import_database
 from castle.mind.keeping import Cold, Keeper, Kept
 from castle.mind.objects import Memory, memory_of
@@ -30,16 +31,17 @@ from castle.mind.replay import pool, replaying
 from castle.mind.report import status
 from castle.mind.saving import Saved, Saver
 from castle.mind.seeding import Seeded, seed
+from castle.mind.sessions import Ended, end
 from castle.mind.thresholds import TRIGGER
-from castle.mind.working import complete, let_go, route
+from castle.mind.working import complete
 from castle.search.options import Options
 from castle.search.refine import Engines
-from castle.store.mind_edges import add_edge, neighbours
+from castle.store.mind_edges import neighbours
 from castle.store.mind_index import embed_missing
 from castle.store.mind_procedures import record_outcome
 from castle.store.mind_rows import resolve
 from castle.store.mind_values import Edge
-from castle.store.mind_working import count_items, end_session, items
+from castle.store.mind_working import count_items
 
 if TYPE_CHECKING:
     from castle.llm.base import Provider
@@ -47,19 +49,8 @@ if TYPE_CHECKING:
     from castle.store.palace import Palace
 
 DEFAULT_WING = "memory"
-REMEMBERED = ("drawer", "fact", "procedure", "working")
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What became of the working items of a session: how many were kept, filed, and let go of."""
-
-    session_id: str
-    kept: int
-    completed: int
-    referenced: int
-    discarded: int
-    episodes: tuple[str, ...]
+HASTE_SECONDS = 2.0
+"""How long a question spends on what has no vector yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +131,12 @@ class Mind:
         weight: float = 1.0,
         relation_type: str = "associated_with",
     ) -> dict[str, Any]:
-        """Join two memories; ``weight`` in [-1, 1] is negative for what speaks against each other."""
-        now = self.palace.ledger.clock()
-        with self.palace.ledger.write() as cx:
-            ends = [resolve(cx, id_) for id_ in (source_id, target_id)]
-            for kind, id_ in ends:
-                if kind not in REMEMBERED:
-                    raise NotFoundError(f"{id_} is a {kind}: only what is in one of the layers is associated")
-            add_edge(cx, ends[0], ends[1], relation_type, weight, origin="user", now=now)
-        told: dict[str, Any] = {"source": ends[0][1], "target": ends[1][1], "weight": weight}
-        return {**told, "relation_type": relation_type}
+        """Join two memories; ``weight`` in [-1, 1] is negative for what speaks against each other.
+
+        One of them may be a fact of the graph. Where a fact contradicts it, by -0.3 or less, it is suggested
+        to end it.
+        """
+        return associate(self.palace, source_id, target_id, weight, relation_type)
 
     # Forgetting, and calling back
 
@@ -182,26 +169,10 @@ class Mind:
         ``completed`` names items whose task is done. A kill in between loses nothing: what was filed is
         known, and the next call goes on.
         """
-        session_id = self._shown(session_id).strip()
+        session_id = short("session_id", self._shown(session_id).strip())
         if completed:
             self.complete(completed)
-        now = self.palace.ledger.clock()
-        with self.palace.ledger.read() as cx:
-            routing = route(items(cx, session_id), now)
-        filed = [*routing.completed, *routing.referenced]
-        episodes = self._saver.put_away(filed, "the session ended")
-        with self.palace.ledger.write() as cx:
-            reason = "the session ended: neither attended nor used"
-            let_go(cx, routing.discard, reason=reason, actor=self.actor, now=now)
-            end_session(cx, session_id, now)
-        return Ended(
-            session_id,
-            len(routing.keep),
-            len(routing.completed),
-            len(routing.referenced),
-            len(routing.discard),
-            tuple(episodes),
-        )
+        return end(self.palace, self._saver, session_id, actor=self.actor)
 
     def working_count(self) -> int:
         """Return how much is in mind at the moment."""
@@ -233,7 +204,7 @@ class Mind:
         if not palace.unready:
             vector = palace.space.embedder.embed_query(context_text)
             if not palace.ledger.read_only:
-                embed_missing(palace)
+                embed_missing(palace, seconds=HASTE_SECONDS)
         with palace.ledger.read() as cx:
             found = match(
                 palace,
@@ -257,7 +228,7 @@ class Mind:
     ) -> Memory:
         """Note how a procedure went: its weight times 1.05 or 0.85, one more success or failure."""
         palace, now = self.palace, self.palace.ledger.clock()
-        session, note = self._shown(session), self._shown(note)
+        session, note = short("session_id", self._shown(session)), self._shown(note)
         with palace.ledger.write() as cx:
             kind, id_ = resolve(cx, procedure_id)
             if kind != "procedure":
@@ -275,9 +246,9 @@ class Mind:
 
     # Facts that came from elsewhere
 
-    def seed(self, knowledge: object) -> Seeded:
-        """Believe the facts of a seed file; the same file again changes nothing."""
-        return seed(self._saver, self.palace, knowledge, actor=self.actor)
+    def seed(self, knowledge: object, name: str = "") -> Seeded:
+        """Believe the facts of a seed file, called ``name``; the same file again changes nothing."""
+        return seed(self._saver, self.palace, knowledge, actor=self.actor, name=name)
 
     def import_database(self, path: Path, *, wing: str | None = None) -> Imported:
         """Take over what a database of the former kind holds; the same one again adds nothing."""
@@ -354,9 +325,17 @@ class Mind:
             actor=self.actor,
         )
 
-    def replay(self, theme_text: str | None = None, *, seed: int | None = None) -> dict[str, Any]:
+    def replay(
+        self,
+        theme_text: str | None = None,
+        *,
+        seed: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> dict[str, Any]:
         """Look for hypotheses that join what is far apart."""
-        return replaying.replay(self.palace, theme_text, llm=self.metered(), seed=seed, actor=self.actor)
+        return replaying.replay(
+            self.palace, theme_text, llm=self.metered(), seed=seed, progress=progress, actor=self.actor
+        )
 
     def creative_pool(self, status: str | None = None) -> dict[str, Any]:
         """List hypotheses, the pending ones unless another status is named."""

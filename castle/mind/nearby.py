@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from castle.search.options import Options
 from castle.search.pipeline import search
 from castle.store.mind_episodes import ASSERTION, episodes_by_id
 from castle.store.mind_facts import facts
-from castle.store.mind_index import by_vector, by_words, embed_missing
+from castle.store.mind_index import EMBED_SECONDS, by_vector, by_words, embed_missing
 from castle.store.mind_values import EPISODE_KINDS, Episode, Fact
 from castle.text.words import words
 
@@ -45,13 +46,21 @@ def vector_of(palace: Palace, text: str) -> NDArray[np.float32] | None:
         return None
 
 
-def embed_waiting(palace: Palace) -> bool:
-    """Give vectors to what has none yet; false while no embedder is there. A busy palace goes without."""
+def embed_waiting(
+    palace: Palace,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    seconds: float = EMBED_SECONDS,
+) -> bool:
+    """Give vectors to what has none yet, for some seconds; false while no embedder is there.
+
+    A busy palace goes without.
+    """
     if palace.unready:
         return False
     try:
         if not palace.ledger.read_only:
-            embed_missing(palace, patience=_HASTE)
+            embed_missing(palace, patience=_HASTE, seconds=seconds, progress=progress)
     except PalaceBusyError:
         return True
     except ModelError:

@@ -13,7 +13,7 @@ from castle.mind.conditions.verifying import condition_of
 from castle.mind.working import attention, zone
 from castle.store.mind_episodes import get_episode
 from castle.store.mind_facts import get_fact
-from castle.store.mind_ingest import Queued
+from castle.store.mind_ingest import PENDING, Queued
 from castle.store.mind_procedures import get_procedure
 from castle.store.mind_rows import sources_of
 from castle.store.mind_values import Episode, Fact, Procedure, Source, Working
@@ -71,6 +71,14 @@ class Memory:
     def expired(self) -> bool:
         """Whether it is known not to hold any more."""
         return bool(self.invalidated_at)
+
+
+def key_of(memory: Memory) -> tuple[str, str]:
+    """Return the kind and id under which a memory is stored."""
+    if memory.state == PENDING:
+        return PENDING, memory.id
+    kinds = {layer: kind for kind, layer in LAYERS.items()}
+    return kinds[memory.layer], memory.id
 
 
 def memory_of(cx: Connection, kind: str, id_: str, salt: bytes, now: int) -> Memory:

@@ -13,16 +13,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection
 
 from castle.clock import parse_iso
 from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
+from castle.mind.accesses import note
 from castle.mind.asking import Asked, Recalled
-from castle.mind.consolidation.scoring import retention_factor
-from castle.mind.fusing import RETENTION, Fusion, Key, joined
+from castle.mind.fusing import Fusion, Key, joined
 from castle.mind.objects import (
     LAYERS,
     Memory,
+    key_of,
     memory_of,
     of_episode,
     of_fact,
@@ -31,15 +32,14 @@ from castle.mind.objects import (
     of_working,
 )
 from castle.mind.procedural import Trigger, match
-from castle.mind.replay.pool import push_to_working
-from castle.mind.working import access, attention, refresh
+from castle.mind.working import attention
 from castle.records import Scope
 from castle.search.options import Options
 from castle.search.pipeline import FEW_LATE, search
 from castle.search.refine import Engines
+from castle.search.retention import retention
 from castle.store.catchup import missing
-from castle.store.ledger import to_json
-from castle.store.mind_edges import activate, contradictions, mark_traversed
+from castle.store.mind_edges import activate, contradictions
 from castle.store.mind_episodes import episodes_by_id, stated_by
 from castle.store.mind_facts import facts
 from castle.store.mind_index import (
@@ -52,9 +52,8 @@ from castle.store.mind_index import (
 )
 from castle.store.mind_ingest import PENDING, queued_by_id, session_row
 from castle.store.mind_procedures import procedures
-from castle.store.mind_rows import history, norm_hash, note_change, sources_of
-from castle.store.mind_state import note_access, set_state
-from castle.store.mind_tables import mem_recalls
+from castle.store.mind_rows import norm_hash, sources_of
+from castle.store.mind_suggestions import suggestions
 from castle.store.mind_values import EPISODE_KINDS, KINDS
 from castle.store.mind_working import items
 from castle.store.projection import legal_text
@@ -69,13 +68,9 @@ if TYPE_CHECKING:
 POOL = 30
 EMBEDDED_AT_ONCE = 256
 """Things without a vector that a recall embeds before it looks."""
+EMBED_SECONDS = 2.0
 MOST_PROCEDURES = 3
 MOST_QUERY = 100_000
-RECALLS_KEPT = 1_000
-MOST_LOGGED = 500
-"""Characters of a query that the log of recalls keeps."""
-RESCUED_AFTER = 2
-"""Recalls of something cold after which it is no longer."""
 _HASTE = 0.5
 _LAYERS = {**LAYERS, PENDING: "episodic"}
 
@@ -120,10 +115,21 @@ class Recaller:
                 run.associate(cx, fusion)
             found = run.chosen(cx, fusion)
             procedures = run.procedures(cx)
-            keys = [_key(one) for one in found]
+            keys = [key_of(one) for one in found]
             pairs = contradictions(cx, keys, run.now) if keys else []
+            stated = [one.id for one in found if one.layer == "semantic"]
+            raised = suggestions(cx, run.now, facts=stated) if stated else []
         found = _with_conflicts(found, pairs)
-        self._note(run, found, session)
+        note(
+            self._palace,
+            query,
+            run.vector,
+            found,
+            run.reached,
+            session=session,
+            actor=self._actor,
+            now=run.now,
+        )
         preferences = self._preferring(query, run.vector, asked.wing, run.now) if self._preferring else ()
         return Recalled(
             query=mask_secrets(query, self._palace.salt),
@@ -134,35 +140,8 @@ class Recaller:
             preferences=preferences,
             procedures=tuple(procedures),
             conflicts=tuple((one[1], other[1]) for one, other in pairs),
+            suggestions=tuple(raised),
         )
-
-    def _note(self, run: _Run, found: list[Memory], session: str) -> None:
-        """Note what was looked at; a palace that is busy or cannot be written goes without."""
-        palace, now = self._palace, run.now
-        if palace.ledger.read_only:
-            return
-        with suppress(CastleError), palace.ledger.write(_HASTE) as cx:
-            if run.vector is not None:
-                refresh(palace, cx, run.vector, now)
-                push_to_working(palace, cx, run.vector, now=now)
-            for one in found:
-                if one.layer == "working":
-                    access(cx, one.id, now)
-            for kind in ("drawer", "fact", "procedure"):
-                ids = [one.id for one in found if _key(one)[0] == kind]
-                note_access(cx, kind, ids, now)
-                for id_ in (one.id for one in found if one.state == "cold" and _key(one)[0] == kind):
-                    self._rescue(cx, kind, id_, now)
-            mark_traversed(cx, run.reached, now)
-            _log(cx, session, mask_secrets(run.query, palace.salt), [one.id for one in found], now)
-
-    def _rescue(self, cx: Connection, kind: str, id_: str, now: int) -> None:
-        reason = "recalled while cold"
-        note_change(cx, kind, id_, "recalled", "", "", reason=reason, actor=self._actor, now=now)
-        count = _recalled_since_cold(cx, kind, id_)
-        if count >= RESCUED_AFTER:
-            reason = f"recalled {count} times while cold"
-            set_state(cx, kind, id_, "active", reason=reason, actor=self._actor, now=now)
 
 
 class _Run:
@@ -192,7 +171,7 @@ class _Run:
         try:
             self.vector = palace.space.embedder.embed_query(self.query)
             if not palace.ledger.read_only:
-                embed_missing(palace, EMBEDDED_AT_ONCE, _HASTE)
+                embed_missing(palace, EMBEDDED_AT_ONCE, _HASTE, seconds=EMBED_SECONDS)
         except PalaceBusyError:
             pass
         except ModelError as error:
@@ -304,8 +283,7 @@ class _Run:
                     n: {"rank": r, "score": one.scores[n]} for n, r in one.ranks.items()
                 }
                 told["words"] = list(one.matched)
-                kept_near = min(RETENTION.get(memory.state, 1.0), retention_factor(_scored(memory)))
-                score = one.score * kept_near
+                score = one.score * retention(memory.state, _scored(memory))
                 (direct if "layer" in one.ranks else led).append(replace(memory, score=score, why=told))
         direct.sort(key=lambda memory: (-memory.score, memory.id))
         kept = led[: max(1, self.asked.top_k // 5)] if led else []
@@ -342,7 +320,7 @@ class _Run:
         """Return a memory with what it rests on."""
         if memory.layer not in ("semantic", "procedural"):
             return memory
-        whole = memory_of(cx, *_key(memory), self.palace.salt, self.now)
+        whole = memory_of(cx, *key_of(memory), self.palace.salt, self.now)
         return replace(whole, score=memory.score, why=memory.why)
 
     def _may_show(self, memory: Memory) -> bool:
@@ -359,13 +337,6 @@ class _Run:
                 self.hidden[reason] += 1
                 return False
         return True
-
-
-def _recalled_since_cold(cx: Connection, kind: str, id_: str) -> int:
-    count = 0
-    for change in history(cx, kind, id_):
-        count = 0 if change.what == "state" else count + (change.what == "recalled")
-    return count
 
 
 def _fits(memory: Memory, asked: Asked) -> bool:
@@ -396,24 +367,9 @@ def _layer(kind: str) -> str:
     }[kind]
 
 
-def _key(memory: Memory) -> Key:
-    if memory.state == PENDING:
-        return PENDING, memory.id
-    kinds = {"episodic": "drawer", "semantic": "fact", "procedural": "procedure", "working": "working"}
-    return kinds[memory.layer], memory.id
-
-
 def _with_conflicts(found: list[Memory], pairs: Iterable[tuple[Key, Key]]) -> list[Memory]:
     against: dict[str, list[str]] = {}
     for one, other in pairs:
         against.setdefault(one[1], []).append(other[1])
         against.setdefault(other[1], []).append(one[1])
     return [replace(one, conflicts=tuple(against.get(one.id, ()))) for one in found]
-
-
-def _log(cx: Connection, session: str, query: str, ids: list[str], now: int) -> None:
-    cx.execute(
-        insert(mem_recalls).values(session=session, query=query[:500], found_json=to_json(ids), at=now)
-    )
-    last = cx.execute(select(func.max(mem_recalls.c.rid))).scalar() or 0
-    cx.execute(delete(mem_recalls).where(mem_recalls.c.rid <= last - RECALLS_KEPT))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, func, select
@@ -17,6 +18,7 @@ from castle.store.mind_edges import sizes
 from castle.store.mind_episodes import count, is_episode
 from castle.store.mind_index import waiting
 from castle.store.mind_ingest import count_queued
+from castle.store.mind_suggestions import suggestions
 from castle.store.mind_tables import (
     mem_conditions,
     mem_episodes,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from castle.llm.base import Provider
     from castle.llm.budget import Budget
     from castle.store.palace import Palace
+
+MOST_SUGGESTED = 5
 
 
 def status(palace: Palace, budget: Budget, provider: Provider | None) -> dict[str, Any]:
@@ -62,6 +66,7 @@ def status(palace: Palace, budget: Budget, provider: Provider | None) -> dict[st
             },
             "consolidation": cycle.status(cx),
             "graph": {"node_count": nodes, "edge_count": edges},
+            "suggestions": [asdict(one) for one in suggestions(cx, now, limit=MOST_SUGGESTED)],
             "creative_pool": pool.status(cx),
             "reflection": reflecting.status(cx),
             "preferences": learning.status(cx),

@@ -27,6 +27,7 @@ from castle.store.mind_ingest import holding, queued_by_id
 from castle.store.mind_procedures import add_procedure
 from castle.store.mind_rows import resolve
 from castle.store.mind_state import set_state
+from castle.store.mind_texts import MOST_EMBEDDED
 from castle.store.mind_values import Origin, Source, Working
 from castle.store.mind_working import add_item, begin_session
 from castle.store.projection import legal_text
@@ -321,7 +322,7 @@ class Saver:
         palace = self._palace
         if palace.unready or not palace.embedder_loaded:
             return None
-        vector = palace.embedder.embed_documents([statement])[0]
+        vector = palace.embedder.embed_documents([statement[:MOST_EMBEDDED]])[0]
         with palace.ledger.read() as cx:
             least = calibrated(cx, palace.identity.identity, DUPLICATE)
             close = [m.id for m in by_vector(palace, cx, vector, ("fact",), 5) if m.score >= least]

@@ -42,7 +42,7 @@ class Entry(BaseModel):
 class SeedFile(BaseModel):
     """A seed file."""
 
-    seed_knowledge: list[dict[str, Any]]
+    seed_knowledge: list[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +59,35 @@ def read_seed(path: Path) -> object:
     """Return what a seed file holds; raises UsageError where it cannot be read or is no JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as JSON: {error}") from error
 
 
-def seed(saver: Saver, palace: Palace, knowledge: object, *, actor: str) -> Seeded:
+def seed(saver: Saver, palace: Palace, knowledge: object, *, actor: str, name: str = "") -> Seeded:
     """Believe the facts of a seed file; one with an ``id``, or the same words, is the one of before.
 
-    Raises UsageError for what is no seed file; a wrong entry is left out and told.
+    Raises UsageError for what is no seed file; a wrong entry is left out and told, with the ``name`` of the
+    file.
     """
+    file = f"{name}: " if name else ""
     try:
         entries = SeedFile.model_validate(knowledge).seed_knowledge
     except ValidationError as error:
         raise UsageError(
-            f'a seed file is {{"seed_knowledge": [{{"content": "…", "confidence": 0.5}}, …]}}: {_told(error)}'
+            f'{file}a seed file is {{"seed_knowledge": [{{"content": "…", "confidence": 0.5}}, …]}}: '
+            f"{_told(error)}"
         ) from error
     counts = {"added": 0, "updated": 0, "unchanged": 0}
     warnings = []
     for number, raw in enumerate(entries, start=1):
         try:
+            if not isinstance(raw, dict):
+                raise UsageError('it is no object such as {"content": "…", "confidence": 0.5}')
             counts[_one(saver, palace, Entry.model_validate(raw), actor)] += 1
         except ValidationError as error:
-            warnings.append(f"entry {number}: {_told(error)}")
+            warnings.append(f"{file}entry {number}: {_told(error)}")
         except UsageError as error:
-            warnings.append(f"entry {number}: {error}")
+            warnings.append(f"{file}entry {number}: {error}")
     return Seeded(**counts, warnings=tuple(warnings))
 
 

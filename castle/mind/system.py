@@ -26,6 +26,7 @@ from castle.errors import CastleError, UsageError
 from castle.mind import envelopes
 from castle.mind.envelopes import as_object, failed, ok
 from castle.mind.mind import Mind
+from castle.mind.models import llm_settings, named_provider
 from castle.mind.procedural import EXPLORE_RATIO, TOP_K
 from castle.mind.seeding import read_seed
 from castle.mind.thresholds import TRIGGER
@@ -37,8 +38,6 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 """Endings of a path that named a database; the palace is a directory beside it."""
 MINILM = "all-MiniLM-L6-v2"
 LOADING = "the embedder is being loaded; words only"
-_BACKENDS = {"openai": "openai-compat", "claude": "anthropic"}
-_OPENAI = "https://api.openai.com/v1"
 
 Method = TypeVar("Method", bound=Callable[..., dict[str, Any]])
 
@@ -91,7 +90,7 @@ class MemorySystem:
         old = path if path.suffix in DATABASES else None
         root = path.with_suffix(".palace") if old is not None else path
         embedder = None if embedding_model_name == MINILM else embedding_model_name
-        flags = _flags(llm_backend, llm_api_key, llm_model, llm_base_url)
+        flags = llm_settings(llm_backend, llm_api_key, llm_model, llm_base_url)
         self.settings = config.load(
             {**flags, "palace_path": str(root.absolute()), "embedder_model": embedder}
         )
@@ -116,7 +115,7 @@ class MemorySystem:
         if old is not None and old.is_file():
             self.import_database(old)
         if seed_config_path is not None:
-            self.mind.seed(read_seed(Path(seed_config_path)))
+            self.mind.seed(read_seed(Path(seed_config_path)), str(seed_config_path))
 
     def __enter__(self) -> Self:
         return self
@@ -386,23 +385,3 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return "unknown"
-
-
-def named_provider(settings: config.Settings) -> Provider | None:
-    """Return the language model that somebody asked for, None where none was named."""
-    from castle.llm.registry import provider_of
-
-    if settings.origin("llm_provider") == "default":
-        return None
-    return provider_of(settings)
-
-
-def _flags(backend: str, key: str | None, model: str | None, url: str | None) -> dict[str, str | None]:
-    """Return the settings that name a language model, none where nobody asked for one."""
-    if key is None and url is None:
-        return {}
-    if backend not in _BACKENDS:
-        raise UsageError(f"llm_backend {backend!r} is none of {', '.join(_BACKENDS)}")
-    endpoint = url or (_OPENAI if backend == "openai" else None)
-    named = {"llm_provider": _BACKENDS[backend], "llm_api_key": key, "llm_endpoint": endpoint}
-    return {**named, "llm_model": model or ("gpt-4o-mini" if backend == "openai" else None)}

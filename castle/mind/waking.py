@@ -9,11 +9,12 @@ from sqlalchemy import Connection, select
 from castle.clock import to_iso
 from castle.mind.preferences.learning import for_wake_up
 from castle.mind.working import attention
+from castle.store.mind_suggestions import suggestions
 from castle.store.mind_tables import mem_facts
 from castle.store.mind_working import items
 from castle.text.served import mask_secrets
 
-PREFERENCES, IN_MIND, ENDED = 150, 100, 50
+PREFERENCES, IN_MIND, ENDED, CONTRADICTED = 150, 100, 50, 50
 """Tokens of each part at most, where there is room for all of them."""
 SHARE = 1 / 3
 """Of a small budget, what the mind may take."""
@@ -40,6 +41,7 @@ def section(
         ("Preferences of the user", preferred, PREFERENCES),
         ("In mind from before", minded, IN_MIND),
         ("No longer so", _ended(cx, wing, now), ENDED),
+        ("Contradicted by what is believed; to end it", _contradicted(cx, wing, now), CONTRADICTED),
     )
     written = (_lines(title, lines, int(most * part), count) for title, lines, most in parts)
     return "\n".join(text for text in written if text)
@@ -53,6 +55,11 @@ def _ended(cx: Connection, wing: str | None, now: int) -> list[str]:
         query = query.where((mem_facts.c.wing == wing) | mem_facts.c.wing.is_(None))
     rows = cx.execute(query.order_by(mem_facts.c.invalidated_at.desc(), mem_facts.c.id).limit(MOST_LINES))
     return [f"{statement} (until {to_iso(at)[:10]})" for statement, at in rows]
+
+
+def _contradicted(cx: Connection, wing: str | None, now: int) -> list[str]:
+    found = suggestions(cx, now, wing=wing, limit=MOST_LINES)
+    return [one.command for one in found if len(one.command) <= LINE]
 
 
 def _lines(title: str, lines: Iterable[str], most: int, count: Callable[[str], int]) -> str:

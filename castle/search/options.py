@@ -61,7 +61,8 @@ class Options:
     ``now`` is the time that relative dates and recency count from, in microseconds; None takes the palace's
     clock. ``rerank_k`` candidates at least are read by the cross-encoder, and as many as a page holds; up to
     MOST_READ while they hold no more than ``rerank_characters`` for each of ``rerank_k``. ``priors`` chooses
-    between bounded factors and those of full strength (compat).
+    between bounded factors and those of full strength (compat). ``hide_cold`` leaves out what the mind has
+    put away, ``retention_weight`` in [0, 1] says how much it counts how near the mind keeps a drawer.
     """
 
     mode: SearchMode = "max"
@@ -82,6 +83,8 @@ class Options:
     judge_top_n: int = 10
     quality: QualityTuning = QualityTuning()
     priors: Priors = "bounded"
+    hide_cold: bool = False
+    retention_weight: float = 0.0
 
     def strength(self, prior: str) -> float:
         """Return the exponent that a prior's factors are raised to."""
@@ -95,8 +98,12 @@ def options_of(
     by: str = "drawer",
     now: int | None = None,
     info_weight: bool | None = None,
+    hide_cold: bool = False,
+    retention_weight: float = 0.0,
 ) -> Options:
     """Return the options that the settings ask for, and what is asked for here; raises UsageError."""
+    if not 0 <= retention_weight <= 1:
+        raise UsageError(f"retention weight {retention_weight} is not between 0 and 1")
     return Options(
         mode=_one_of("mode", settings.search_mode if mode is None else mode, SearchMode),
         by=_one_of("by", by, Unit),
@@ -131,6 +138,8 @@ def options_of(
             settings.quality_boost_high,
         ),
         priors=settings.priors,
+        hide_cold=hide_cold,
+        retention_weight=retention_weight,
     )
 
 

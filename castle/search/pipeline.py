@@ -24,6 +24,7 @@ from castle.search.priors import recency
 from castle.search.question import Question, ask, ask_palace
 from castle.search.refine import Engines, Refiner, prepare
 from castle.search.rerank import Absent
+from castle.search.retention import looked_up
 from castle.search.run import Run, timed
 from castle.search.sessions import evidence_for
 from castle.search.signals import signals
@@ -49,6 +50,7 @@ class Ranking:
     behind: int = 0
     confident: bool = True
     judge_status: JudgeStatus | None = None
+    hidden: Mapping[str, int] = field(default_factory=dict)
     evidence: Mapping[str, float] = field(default_factory=dict)
     """What speaks for each session as a whole, by source; none where drawers are asked for."""
 
@@ -118,6 +120,7 @@ def found(
         here=page.encode(),
         judge_status=ranking.judge_status,
         read_as=ranking.question.read_as,
+        hidden=ranking.hidden,
     )
     return ranking, result
 
@@ -144,11 +147,12 @@ def rank(
     scopes = (scope,) if hidden is None else (scope, hidden)
     lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after, scan)
     drawers = _load(palace, lists, scopes)
+    drawers, retention, left_out = looked_up(palace, run, drawers, options)
     lists = {name: [c for c in found if c.id in drawers] for name, found in lists.items()}
     fused = run.stage("fusion", lambda: _fuse(lists, options))
     fused, heard, around = _listen(palace, run, fused, question, drawers, options)
     fused = _weigh(palace, run, fused, drawers, options)
-    refiner = Refiner(question, drawers, options, engines, run, heard, around, palace.salt)
+    refiner = Refiner(question, drawers, options, engines, run, heard, around, palace.salt, retention)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
     evidence = _compare_sessions(palace, run, question, scope, candidates, lists, drawers, options)
@@ -162,6 +166,7 @@ def rank(
         unseen,
         refiner.confident,
         refiner.judge_status,
+        left_out,
         evidence,
     )
 

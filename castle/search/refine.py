@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from castle.clock import to_iso
 from castle.errors import CastleError, UnreadableError
 from castle.records import Drawer, JudgeStatus
-from castle.search.candidates import Candidate
+from castle.search.candidates import Candidate, boosted
 from castle.search.candidates import ranked as stamped
 from castle.search.fusion import among_kin, favoured
 from castle.search.options import MODES, MOST_READ, Options
 from castle.search.question import Question
+from castle.search.retention import STAGE as RETENTION
 from castle.search.run import Run, StageUnavailable, model_time
 from castle.store.reading import served
 from castle.text.sanitize import served_query
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from castle.search.soar import ReadyRules
 
 
+NO_FACTORS: Mapping[str, float] = {}
 FAIR_SHARE = 0.4
 """Of the words of a question; below it nothing is taken for an answer where no model reads."""
 NOTHING = "nothing was found"
@@ -69,6 +71,7 @@ class Refiner:
         spoken: Mapping[str, Mapping[str, float]],
         around: Mapping[str, Mapping[str, float]],
         salt: bytes = b"",
+        retention: Mapping[str, float] = NO_FACTORS,
     ) -> None:
         self.confident = True
         self.judge_status: JudgeStatus | None = None
@@ -81,6 +84,7 @@ class Refiner:
         self._spoken = spoken
         self._around = around
         self._salt = salt
+        self._retention = retention
         self._first = True
 
     def refine(self, fused: Sequence[Candidate], size: int, needed: int, *, judged: bool) -> list[Candidate]:
@@ -122,6 +126,8 @@ class Refiner:
                 self._run.skip(name, "only the first candidates are judged", len(ranked))
             else:
                 ranked = self._stage(name, work, ranked)
+        if self._retention:
+            ranked = self._stage(RETENTION, lambda given: boosted(given, self._retention, RETENTION), ranked)
         return ranked
 
     def _stage(

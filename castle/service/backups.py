@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castle.arguments import legal
-from castle.errors import CastleError, ModelError
+from castle.errors import ModelError
 from castle.service.base import Base
 
 if TYPE_CHECKING:
@@ -45,24 +45,6 @@ class Copying(Base):
 
         self.close()
         return restore_backup(Path(path), self.root, self._identity_file(), yes=yes, progress=progress)
-
-    def catch_up(self, progress: Progress | None = None) -> list[str]:
-        """Bring all indexes up to date; return what could not be done now, in words for the user."""
-        from castle.store.catchup import catch_up_lexicon, catch_up_vectors
-
-        palace = self._palace()
-        troubles = []
-        for name, work in (("words", catch_up_lexicon), ("vectors", catch_up_vectors)):
-
-            def report(done: int, total: int, name: str = name) -> None:
-                if progress is not None:
-                    progress(name, done, total)
-
-            try:
-                work(palace, progress=report)
-            except CastleError as error:
-                troubles.append(f"{name}: {error}")
-        return troubles
 
     def export(
         self,

@@ -16,6 +16,7 @@ from castle.records import Scope
 if TYPE_CHECKING:
     from castle.models.remote import Endpoint
     from castle.search.refine import Engines
+    from castle.store.backup import Progress
     from castle.store.palace import Palace
 
 REFRESH_SECONDS = 5.0
@@ -61,6 +62,24 @@ class Base:
     def unready(self) -> str:
         """Why there are no models for now, "" where they are there or are loaded when they are needed."""
         return self._opened.unready if self._opened is not None else ""
+
+    def catch_up(self, progress: Progress | None = None) -> list[str]:
+        """Bring all indexes up to date; return what could not be done now, in words for the user."""
+        from castle.store.catchup import catch_up_lexicon, catch_up_vectors
+
+        palace = self._palace()
+        troubles = []
+        for name, work in (("words", catch_up_lexicon), ("vectors", catch_up_vectors)):
+
+            def report(done: int, total: int, name: str = name) -> None:
+                if progress is not None:
+                    progress(name, done, total)
+
+            try:
+                work(palace, progress=report)
+            except CastleError as error:
+                troubles.append(f"{name}: {error}")
+        return troubles
 
     def _refresh(self) -> None:
         """Spend a few seconds on the indexes after a change; whatever remains is done by the next search."""

@@ -59,6 +59,7 @@ class Evaluating(Searching):
         if not answerable:
             where = "the palace" if wing is None else f"wing {wing}"
             raise NotFoundError(f"{where} holds no drawer to make a question of: castle mine DIRECTORY")
+        self.catch_up(progress)  # what is late would be measured; searches tell what could not be done
         found = measure(
             answerable, absent, lambda question: self.search(question, wing=wing, mode=mode), progress
         )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from castle.errors import CastleError
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from castle.store.palace import Palace
 
 EMBEDDED_AT_ONCE = 128
+CATCH_UP_SECONDS = 3.0
+"""What one turn of the background work spends on an index."""
 _HASTE = 0.5
 
 
@@ -88,15 +93,26 @@ class Ingesting(Capturing, Remembering):
         """Return the palace if there is one, for the work that a server does by itself."""
         return self._palace() if self._exists() else None
 
+    def background_index(self) -> dict[str, Any] | None:
+        """Spend a few seconds on the index of words if it lacks drawers.
+
+        A search spends less than one: after a large note it would take hundreds of them.
+        """
+        from castle.store.catchup import catch_up_lexicon
+
+        return _caught_up(self._palace(), "lexicon", catch_up_lexicon)
+
     def background_embed(self) -> dict[str, Any] | None:
-        """Give vectors to some of what has none, if the embedder is loaded."""
+        """Give vectors to some of what has none, drawers, too, if the embedder is loaded."""
+        from castle.store.catchup import catch_up_vectors
         from castle.store.mind_index import embed_missing
 
         palace = self._palace()
         if palace.unready or not palace.embedder_loaded:
             return None
-        done = embed_missing(palace, EMBEDDED_AT_ONCE, _HASTE)
-        return {"embedded": done} if done else None
+        done = embed_missing(palace, EMBEDDED_AT_ONCE, _HASTE, seconds=CATCH_UP_SECONDS)
+        caught_up = _caught_up(palace, "vectors", catch_up_vectors)
+        return {"embedded": done, **(caught_up or {})} if done or caught_up else None
 
     def background_consolidate(self) -> dict[str, Any] | None:
         """Run a cycle of consolidation if one is due."""
@@ -121,3 +137,21 @@ class Ingesting(Capturing, Remembering):
             return None
         report = self.capture()
         return {"events": report.events, "messages_new": report.messages_new, "failed": report.failed}
+
+
+def _caught_up(palace: Palace, name: str, catch_up: Callable[..., None]) -> dict[str, Any] | None:
+    """Spend a turn on an index that lacks drawers; None where it lacks none, or cannot be read or written.
+
+    Searches tell what is wrong with it.
+    """
+    from castle.store.catchup import missing
+    from castle.store.projection import ProjectionBlocked, ProjectionUnavailable
+
+    with suppress(ProjectionBlocked, ProjectionUnavailable):
+        index = getattr(palace, name)
+        lacking = missing(palace, index)
+        if lacking:
+            catch_up(palace, deadline=time.monotonic() + CATCH_UP_SECONDS)
+            left = missing(palace, index)
+            return {"drawers": lacking - left, "left": left}
+    return None

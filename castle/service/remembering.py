@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from castle.mind.exporting import TakenIn
     from castle.mind.importing import Imported
     from castle.mind.keeping import Cold, Kept
-    from castle.mind.mind import Ended, Matched, Mind
+    from castle.mind.mind import Matched, Mind
     from castle.mind.objects import Memory
     from castle.mind.saving import Saved
     from castle.mind.seeding import Seeded
+    from castle.mind.sessions import Ended
+    from castle.store.mind_values import Edge
 
 
 class Remembering(Searching):
@@ -44,6 +46,14 @@ class Remembering(Searching):
     def memory_get(self, memory_id: str) -> tuple[Memory, list[dict[str, Any]]]:
         """Return a memory and every change of it, the oldest first."""
         return self._mind().get(memory_id)
+
+    def memory_related(self, memory_id: str) -> list[Edge]:
+        """Return what a memory or a drawer is joined to, the strongest first.
+
+        That is associations, what it rests on and what rests on it, facts of the graph that hold now, tunnels
+        and halls.
+        """
+        return self._mind().related(memory_id)
 
     def memory_status(self) -> dict[str, Any]:
         """Return what the mind holds, in numbers."""
@@ -134,9 +144,15 @@ class Remembering(Searching):
         """Think about how something went; proposes, and changes nothing unless ``apply`` is true."""
         return self._mind().reflect(task_description, outcome=outcome, dimensions=dimensions, apply=apply)
 
-    def memory_replay(self, theme_text: str | None = None, *, seed: int | None = None) -> dict[str, Any]:
+    def memory_replay(
+        self,
+        theme_text: str | None = None,
+        *,
+        seed: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> dict[str, Any]:
         """Look for hypotheses that join what is far apart."""
-        return self._mind().replay(theme_text, seed=seed)
+        return self._mind().replay(theme_text, seed=seed, progress=progress)
 
     def memory_creative_pool(self, status: str | None = None) -> dict[str, Any]:
         """List hypotheses, the pending ones unless another status is named."""
@@ -186,7 +202,7 @@ class Remembering(Searching):
         """Believe the facts of a seed file; the same file again changes nothing."""
         from castle.mind.seeding import read_seed
 
-        return self._mind(create=True).seed(read_seed(Path(path)))
+        return self._mind(create=True).seed(read_seed(Path(path)), str(path))
 
     def memory_import(self, path: Path | str, *, wing: str | None = None) -> Imported:
         """Take over a database of the memory that the mind follows; the same one again adds nothing.
@@ -224,6 +240,6 @@ class Remembering(Searching):
         )
 
     def _named_provider(self) -> Provider | None:
-        from castle.mind.system import named_provider
+        from castle.mind.models import named_provider
 
         return named_provider(self.settings)

@@ -42,6 +42,9 @@ class Searching(Base):
         now: str | None = None,
         info_weight: bool | None = None,
         cursor: str | None = None,
+        hide_cold: bool = False,
+        retention_weight: float = 0.0,
+        include_state: bool = False,
     ) -> SearchResult:
         """Find what answers a query, best first, with equal texts folded into one hit.
 
@@ -52,13 +55,22 @@ class Searching(Base):
         those that were current at a time. ``now`` is what recency and words like "yesterday" refer to.
         ``cursor`` of one answer asks for the next page of it. Any text is a legal query; an empty one is a
         UsageError.
+
+        What the mind holds of drawers changes nothing unless it is asked for: ``hide_cold`` leaves out what
+        is cold or expired there and counts it as ``hidden``, ``retention_weight`` in [0, 1] lets what is kept
+        less near step back, ``include_state`` gives each hit its ``memory``.
         """
         from castle.search.pipeline import search
 
         check_query(query, limit)
         scope = self._scope(wing, room, role, since, until, kinds, history, as_of, source)
-        options = self._options(mode, by, now, info_weight)
-        return search(self._palace(), legal(query), scope, limit, options, self._engines(), cursor)
+        options = self._options(mode, by, now, info_weight, hide_cold, retention_weight)
+        found = search(self._palace(), legal(query), scope, limit, options, self._engines(), cursor)
+        if not include_state:
+            return found
+        from castle.search.retention import with_memory
+
+        return with_memory(self._palace(), found)
 
     def why(
         self,
@@ -115,11 +127,25 @@ class Searching(Base):
         return self._in_source(scope, source)
 
     def _options(
-        self, mode: SearchMode | None, by: Unit, now: str | None, info_weight: bool | None
+        self,
+        mode: SearchMode | None,
+        by: Unit,
+        now: str | None,
+        info_weight: bool | None,
+        hide_cold: bool = False,
+        retention_weight: float = 0.0,
     ) -> Options:
         from castle.search.options import options_of
 
-        return options_of(self.settings, mode=mode, by=by, now=moment("now", now), info_weight=info_weight)
+        return options_of(
+            self.settings,
+            mode=mode,
+            by=by,
+            now=moment("now", now),
+            info_weight=info_weight,
+            hide_cold=hide_cold,
+            retention_weight=retention_weight,
+        )
 
     def _engines(self) -> Engines:
         if self._search_engines is None:

@@ -2,7 +2,7 @@
 
 Edges are weighted, fade when they are not used, and several relations may join the same two things. They are
 read one step at a time, because several processes write them. What a fact or a procedure rests on joins them,
-too, as do facts of the graph that hold now.
+too, as do facts of the graph that hold now, tunnels and halls.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 
 from castle.errors import UsageError
 from castle.store.graph_tables import evidence, triples
+from castle.store.mind_places import by_places
 from castle.store.mind_tables import mem_edges, mem_fact_triples, mem_sources
 from castle.store.mind_values import RELATIONS, Edge
 from castle.store.schema import drawers
@@ -89,8 +90,17 @@ def neighbours(cx: Connection, kind: str, id_: str, now: int) -> list[Edge]:
         Edge(row.owner_kind, row.owner_id, "part_of", _worth(row), "source", False)
         for row in cx.execute(owning)
     ]
-    found += _in_graph(cx, kind, id_, now)
+    found += _in_graph(cx, kind, id_, now) + by_places(cx, kind, id_)
     return sorted(found, key=lambda edge: (-edge.weight, edge.kind, edge.id, edge.relation))
+
+
+def holding(now: int) -> ColumnElement[bool]:
+    """Return the condition on ``triples`` for facts of the graph that hold now."""
+    return and_(
+        triples.c.ended_at.is_(None),
+        func.coalesce(triples.c.valid_from, now) <= now,
+        or_(triples.c.valid_to.is_(None), triples.c.valid_to > now),
+    )
 
 
 def _in_graph(cx: Connection, kind: str, id_: str, now: int) -> list[Edge]:
@@ -98,17 +108,12 @@ def _in_graph(cx: Connection, kind: str, id_: str, now: int) -> list[Edge]:
 
     A drawer that is their evidence and a fact that is linked to them are joined to what they are about.
     """
-    holds = and_(
-        triples.c.ended_at.is_(None),
-        func.coalesce(triples.c.valid_from, now) <= now,
-        or_(triples.c.valid_to.is_(None), triples.c.valid_to > now),
-    )
     latest = triples.c.recorded_at.desc(), triples.c.rid.desc()
     told = {
         "drawer": select(evidence.c.triple).join(drawers).where(drawers.c.id == id_),
         "fact": select(mem_fact_triples.c.triple).where(mem_fact_triples.c.fact == id_),
     }
-    ends = select(triples.c.id, triples.c.subject, triples.c.object).where(holds)
+    ends = select(triples.c.id, triples.c.subject, triples.c.object).where(holding(now))
     if kind == "entity":
         ends = ends.where(or_(triples.c.subject == id_, triples.c.object == id_))
     elif kind in told:
@@ -146,6 +151,8 @@ def activate(
     for _ in range(hops):
         following: dict[Key, float] = {}
         for key, value in sorted(front.items()):
+            if key[0] == "hall":
+                continue  # nothing but rooms is behind it, and to find these takes long
             for edge in neighbours(cx, *key, now):
                 passed = value * edge.weight * decay
                 other = (edge.kind, edge.id)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,10 @@ MOST_TERMS = 2_000
 """Different words of one text that are indexed; what is beyond is found by meaning."""
 MOST_ASKED = 60
 """Words of a query that are looked for."""
+EMBED_SECONDS = 20.0
+"""How long things without a vector are embedded for at a stretch."""
 _BATCH = 64
+_BATCH_CHARS = 40_000
 
 _DULL = frozenset(
     "a about am an and are as at be been but by can could did do does for from had has have he her him his "
@@ -114,20 +118,33 @@ def count_words(query: str) -> int:
     return len(_asked(query))
 
 
-def embed_missing(palace: Palace, limit: int = 1_000, patience: float | None = None) -> int:
+def embed_missing(
+    palace: Palace,
+    limit: int = 1_000,
+    patience: float | None = None,
+    *,
+    seconds: float = EMBED_SECONDS,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
     """Embed what has no vector of the embedder in force yet; returns how many were. Loads the embedder.
 
-    Raises PalaceBusyError when others write for longer than ``patience`` seconds, ModelError.
+    No more than ``limit``, and none begun after ``seconds``: the next call goes on, as it does after an
+    interrupt. ``progress`` is told how many are done, and of how many. Raises PalaceBusyError when others
+    write for longer than ``patience`` seconds, ModelError.
     """
     space = palace.space
     identity = space.identity.identity
     done = 0
-    while done < limit:
+    ends = time.monotonic() + seconds
+    with palace.ledger.read() as cx:
+        total = min(waiting(cx, identity), limit) if progress is not None else 0
+    while done < limit and (not done or time.monotonic() < ends):
         with palace.ledger.read() as cx:
             lacking = _without_vector(cx, identity, min(_BATCH, limit - done))
             texts = texts_of(cx, [(kind, id_) for kind, id_, _ in lacking])
         if not lacking:
             break
+        lacking = _few(lacking, texts)
         rows = [(kind, id_, digest) for kind, id_, digest in lacking if (kind, id_) in texts]
         made = space.embedder.embed_documents([texts[kind, id_] for kind, id_, _ in rows]) if rows else ()
         with palace.ledger.write(patience) as cx:
@@ -136,7 +153,21 @@ def embed_missing(palace: Palace, limit: int = 1_000, patience: float | None = N
                     unindex(cx, kind, id_)
             _put(cx, identity, rows, made)
         done += len(lacking)
+        if progress is not None:
+            progress(done, max(total, done))
     return done
+
+
+def _few(
+    lacking: list[tuple[str, str, bytes]], texts: Mapping[tuple[str, str], str]
+) -> list[tuple[str, str, bytes]]:
+    """Return as many of these as are embedded in about a second, one at least."""
+    left = _BATCH_CHARS
+    for place, (kind, id_, _) in enumerate(lacking):
+        left -= len(texts.get((kind, id_), ""))
+        if left < 0:
+            return lacking[: max(place, 1)]
+    return lacking
 
 
 def by_vector(

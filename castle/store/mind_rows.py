@@ -195,19 +195,21 @@ def cite(cx: Connection, kind: str, id_: str, sources: Iterable[Source], now: in
     """Note what something rests on; return those sources that it did not rest on before."""
     known = {(s.kind, s.id, s.role) for s in sources_of(cx, kind, id_)}
     fresh = list({(s.kind, s.id, s.role): s for s in sources if (s.kind, s.id, s.role) not in known}.values())
-    for source in fresh:
-        cx.execute(
-            insert(mem_sources).values(
-                owner_kind=kind,
-                owner_id=id_,
-                source_kind=source.kind,
-                source_id=source.id,
-                role=source.role,
-                weight=source.weight,
-                session=source.session,
-                at=now,
-            )
-        )
+    rows = [
+        {
+            "owner_kind": kind,
+            "owner_id": id_,
+            "source_kind": source.kind,
+            "source_id": source.id,
+            "role": source.role,
+            "weight": source.weight,
+            "session": source.session,
+            "at": now,
+        }
+        for source in fresh
+    ]
+    if rows:
+        cx.execute(insert(mem_sources), rows)
     return fresh
 
 

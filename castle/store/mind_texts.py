@@ -19,6 +19,9 @@ from castle.store.mind_tables import (
     mem_working,
 )
 
+MOST_EMBEDDED = 10_000
+"""Characters of a text by which it is embedded: what it is about stands in them, and more takes long."""
+
 _TABLES = {
     "fact": (mem_facts, "statement"),
     "procedure": (mem_procedures, "content"),
@@ -48,6 +51,4 @@ def texts_of(cx: Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str,
 
 
 def _embedded(kind: str, row: Any, text: str) -> str:
-    if kind == "procedure" and row.trigger:
-        return str(row.trigger)
-    return text
+    return (str(row.trigger) if kind == "procedure" and row.trigger else text)[:MOST_EMBEDDED]

@@ -39,7 +39,8 @@ class WakeUp:
     """What an agent is told when it begins; ``text`` has ``tokens`` tokens.
 
     ``wing`` is None for all of them. ``drawers`` are the ids of those shown, ``left_out`` counts what was
-    chosen and had no room, ``degraded`` says in words what was not in force.
+    chosen and had no room, ``degraded`` says in words what was not in force, ``pending`` what the ranking
+    does without until background work has come to it.
     """
 
     text: str
@@ -48,6 +49,7 @@ class WakeUp:
     drawers: tuple[str, ...]
     left_out: int
     degraded: tuple[str, ...]
+    pending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Essentials:
     items: Sequence[Candidate]
     pins: int
     drawers: Mapping[str, Drawer]
-    degraded: tuple[str, ...]
+    pending: tuple[str, ...]
     mind: str = ""
 
 
@@ -92,6 +94,7 @@ def composed(
         tuple(one.id for one in essentials.items[:shown]),
         len(essentials.items) - shown,
         writer.degraded,
+        essentials.pending,
     )
 
 
@@ -120,10 +123,10 @@ def _essentials(palace: Palace, wing: str | None, tau_days: float, budget: int) 
         telling = [r for r in rest if tells(r.candidate, texts[r.candidate.id])]
         items += islice(chosen(telling, nearness, pins), max(0, MOST_SHOWN - len(pins)))
         mind = section(cx, wing, budget, palace.salt, now, count) if has_mind(cx) else ""
-        return Essentials(items, len(pins), read, _reasons(found), mind)
+        return Essentials(items, len(pins), read, _pending(found), mind)
 
 
-def _reasons(found: Sequence[Candidate]) -> tuple[str, ...]:
+def _pending(found: Sequence[Candidate]) -> tuple[str, ...]:
     """Say what the ranking had to do without; a few drawers that came last count for nothing."""
     lacking = _lacking(found)
     if lacking <= max(FEW, MAY_LACK * len(found)):
@@ -148,7 +151,7 @@ class _Writer:
         self._reasons = [identity.reason] if identity.reason else []
         if self._identity != whole:
             self._reasons.append(f"{identity.path} is too long to be shown whole")
-        self.degraded = (*self._reasons, *essentials.degraded)
+        self.degraded = tuple(self._reasons)
 
     def text(self, shown: int) -> str:
         """Return the text with the first ``shown`` of the essentials."""

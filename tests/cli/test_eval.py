@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from castle import Castle
+from castle.store.catchup import missing
 from tests.cli.conftest import Run
 
 
@@ -50,3 +52,17 @@ def test_wrong_usage_is_said(run: Run, palace: None) -> None:
     assert wrong.code == 2
     assert "psychic" in wrong.err
     assert run("eval", "--wing", "nowhere").code == 1
+
+
+def test_a_late_index_is_brought_up_to_date_before_it_is_measured(
+    run: Run, palace: None, own_home: Path
+) -> None:
+    root = own_home / ".castle" / "palace"
+    with Castle(root) as castle:
+        castle.memory_save("\n\n".join(f"Ship {n} carried salt and tar. " * 20 for n in range(40)))
+        assert missing(castle._palace(), castle._palace().lexicon) > 20
+    done = run("eval", "--probes", "2", "--mode", "fast")
+    assert done.code == 0, done.err
+    with Castle(root) as castle:
+        held = castle._palace()
+        assert [missing(held, index) for index in (held.lexicon, held.vectors)] == [0, 0]

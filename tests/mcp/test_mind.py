@@ -102,6 +102,15 @@ def test_what_is_saved_is_recalled_quoted_and_with_its_layer(tools: Ask) -> None
     assert [change["what"] for change in got["history"]] == ["confidence"]
 
 
+def test_a_large_fact_is_saved_and_told_within_the_budget(tools: Ask) -> None:
+    text = "\n\n".join(f"Lantern {n} hangs in the harbour. " * 20 for n in range(400))
+    answer = tools("memory_save", content=text, memory_type="semantic")
+    assert size(answer) <= BUDGET
+    fact = told(answer)["data"]
+    assert (len(fact["drawer_ids"]), fact["drawer_ids_left_out"] > 300) == (20, True)
+    assert told(tools("memory_get", memory_id=fact["id"]))["data"]["id"] == fact["id"]
+
+
 def test_a_mistake_is_an_envelope_too(tools: Ask) -> None:
     for answer in (
         tools("memory_get", memory_id="fct_0000000000000000"),

@@ -198,3 +198,17 @@ def test_wings_are_searched_each_by_itself(palace: Palace) -> None:
         file_all(palace, [f"{TIMEOUT} {number}"], f"t {number}", wing=wing)
     found = consolidate(palace, actor="test")["patterns"]
     assert {one["wing"] for one in found} <= {"w"}
+
+
+@pytest.mark.parametrize("label", ["Recurring: ", "Recurring: —", "—", " "])
+def test_a_pattern_without_a_word_is_not_believed(palace: Palace, label: str) -> None:
+    found = proposed(palace, ids_of(palace))
+    if label.startswith("R"):
+        (empty,) = believed(palace, [replace(found[0], statement=label)])
+        assert (empty.decision, empty.reason) == ("rejected", "it says nothing")
+    model = Scripted({"is_pattern": True, "label": label, "confidence": 0.9})
+    (made,), _ = review(found, dict.fromkeys(found[0].members, TIMEOUT), model)
+    (written,) = believed(palace, [made])
+    with palace.ledger.read() as cx:
+        held = [fact.statement for fact in facts(cx)]
+    assert (written.decision, held) == ("rejected", [])

@@ -341,6 +341,54 @@ def test_conflicts_are_found_by_direction_and_by_opposite_wishes(palace: Palace)
         assert get_preference(cx, one).conflicts == (other,)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "possible"),
+    [
+        ("I prefer oak over pine.", "I prefer pine over oak.", False),
+        ("I prefer oak rather than pine for masts.", "I prefer pine for masts.", False),
+        ("Ich bevorzuge Eiche statt Kiefer.", "Ich bevorzuge Kiefer statt Eiche.", False),
+        ("I prefer oak for masts.", "I prefer pine for masts.", True),
+        ("Always use rope for halyards.", "Please use wire for halyards.", True),
+    ],
+)
+def test_different_choices_for_the_same_are_in_conflict(
+    palace: Palace, one: str, other: str, possible: bool
+) -> None:
+    ids = {by_hand(palace, one), by_hand(palace, other)}
+    (found,) = conflicts(palace)["conflicts"]
+    assert (set(found["ids"]), found["possible"]) == (ids, possible)
+    learn(palace)
+    noted = {item for one in everything(palace) for item in one.conflicts}
+    assert noted == (set() if possible else ids)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I prefer oak for masts.", "I prefer pine for decks."),
+        ("I prefer oak over pine for masts.", "I prefer pine over oak for decks."),
+        ("I like tea.", "I like coffee."),
+        ("I prefer oak.", "I prefer early mornings."),
+        ("I prefer oak for masts.", "I prefer old oak for masts."),
+        ("Never use pine for masts.", "Never use birch for masts."),
+    ],
+)
+def test_choices_that_go_together_are_in_no_conflict(palace: Palace, one: str, other: str) -> None:
+    by_hand(palace, one)
+    by_hand(palace, other)
+    assert conflicts(palace)["count"] == 0
+
+
+def test_the_opposite_choice_speaks_for_no_preference_there_is(palace: Palace) -> None:
+    say(palace, "I prefer oak over pine.")
+    say(palace, "I prefer pine over oak.")
+    learn(palace)
+    assert {item.text for item in everything(palace)} == {
+        "I prefer oak over pine.", "I prefer pine over oak.",
+    }  # fmt: skip
+    assert conflicts(palace)["count"] == 1
+
+
 def test_preferences_of_two_wings_are_in_no_conflict(palace: Palace) -> None:
     by_hand(palace, "I like docker.", wing="one")
     by_hand(palace, "I don't like docker.", wing="two")

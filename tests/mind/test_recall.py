@@ -205,7 +205,7 @@ def test_looking_counts_and_a_busy_palace_goes_without(
     def busy(*_: object, **__: object) -> None:
         raise PalaceBusyError("busy")
 
-    monkeypatch.setattr("castle.mind.recalling.refresh", busy)
+    monkeypatch.setattr("castle.mind.accesses.refresh", busy)
     with palace.ledger.write() as cx:
         change_item(cx, item.id, was_referenced=False)
     assert mind.recall("rope").memories

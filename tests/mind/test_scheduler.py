@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from castle import Castle
+from castle.mcp.running import jobs
 from castle.mind.mind import Mind
 from castle.mind.scheduler import AGAIN_SECONDS, FIRST_SECONDS, LEASE_SECONDS, Job, Scheduler, background
+from castle.store.catchup import missing
 from castle.store.palace import Palace
 from tests.conftest import TurnedClock
 
@@ -129,3 +133,24 @@ def test_the_thread_ends_and_gives_the_lease_back(palace: Palace, mind: Mind) ->
     scheduler.join()
     assert not scheduler.busy
     assert mind.status()["leases"] == {}
+
+
+def test_a_server_brings_late_indexes_up_to_date_by_itself(tmp_path: Path) -> None:
+    with Castle(tmp_path / "palace", embedder="fake") as castle:
+        castle.memory_save("\n\n".join(f"Lantern {n} hangs in the harbour. " * 20 for n in range(40)))
+        palace = castle._palace()
+        assert missing(palace, palace.lexicon) > 20
+        castle.defer_models("no models here")
+        for _ in range(200):
+            if castle.background_index() is None:
+                break
+        assert missing(palace, palace.lexicon) == 0
+        assert castle.background_embed() is None
+        assert missing(palace, palace.vectors) > 20
+        castle.load_models()
+        for _ in range(200):
+            if castle.background_embed() is None:
+                break
+        assert missing(palace, palace.vectors) == 0
+    names = [job.name for job in jobs(lambda work: None, lambda work: None)]
+    assert names.index("index") < names.index("embed")

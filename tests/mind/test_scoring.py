@@ -12,10 +12,10 @@ from castle.mind.consolidation.scoring import (
     ProfileName,
     compat_threshold,
     forgotten_share,
-    retention_factor,
     score,
     threshold,
 )
+from castle.search.retention import retention_factor
 
 
 def features(

@@ -149,12 +149,12 @@ def test_missing_novelty_is_told_where_much_is_missing(
 ) -> None:
     for number in range(3):
         put(castle, told(number))
-    assert castle.wake_up().degraded == ()
+    assert castle.wake_up().pending == ()
     monkeypatch.setattr(layers, "FEW", 2)
     found = castle.wake_up()
-    assert "novelty" in found.degraded[0]
+    assert ("novelty" in found.pending[0], found.degraded) == (True, ())
     assert "novelty score" not in found.text
-    assert woken(castle).degraded == ()
+    assert woken(castle).pending == ()
 
 
 def test_a_few_missing_scores_are_made_at_once(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_a_few_missing_scores_are_made_at_once(castle: Castle, monkeypatch: pyte
     castle._render()
     with castle._palace().ledger.read() as cx:
         assert [one.novelty for one in candidates(cx, None)] == [None]
-    assert castle.wake_up().degraded == ()
+    assert castle.wake_up().pending == ()
     with castle._palace().ledger.read() as cx:
         assert [one.novelty for one in candidates(cx, None)] == [1.0]
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp_types import CallToolResult
 from pydantic import Field, WithJsonSchema
 
-from castle.mcp.answers import DrawerAnswer, DrawersAnswer, ExactItem, HitItem, Sanitizer, SearchAnswer
+from castle.clock import to_iso
+from castle.mcp.answers import (
+    DrawerAnswer,
+    DrawersAnswer,
+    ExactItem,
+    HitItem,
+    MemoryItem,
+    Sanitizer,
+    SearchAnswer,
+)
 from castle.mcp.budget import ANOTHER_CALL, fitted
 from castle.mcp.quoting import harmless
 from castle.mcp.tools.base import (
@@ -38,7 +48,7 @@ from castle.text.sanitize import Sanitized, sanitize
 
 if TYPE_CHECKING:
     from castle.answers import Found
-    from castle.records import Hit, SearchResult
+    from castle.records import Hit, Remembered, SearchResult
 
 
 NoEffect = Annotated[float | None, WithJsonSchema({"type": "number", "description": "no effect"})]
@@ -66,6 +76,9 @@ class Finding(Palace):
         by: Literal["drawer", "message", "session"] = "drawer",
         now: str = "",
         info_weight: bool | None = None,
+        include_state: Annotated[bool, Field(description="each hit's memory state")] = False,
+        hide_cold: Annotated[bool, Field(description="no cold or expired memories")] = False,
+        retention_weight: Annotated[float, Field(ge=0, le=1)] = 0.0,
         cursor: Annotated[str, Field(description="next_cursor")] = "",
         max_distance: NoEffect = None,
         min_similarity: NoEffect = None,
@@ -93,6 +106,9 @@ class Finding(Palace):
                 now=now or None,
                 info_weight=info_weight,
                 cursor=cursor or None,
+                hide_cold=hide_cold,
+                retention_weight=retention_weight,
+                include_state=include_state,
             )
 
         skipped = self._skipped(found)
@@ -108,6 +124,7 @@ class Finding(Palace):
                 behind=found.behind,
                 degraded=[short(reason, MOST_PATH) for reason in found.degraded],
                 skipped=[short(reason, MOST_PATH) for reason in skipped],
+                hidden=dict(found.hidden),
                 query_sanitized=asked.was_sanitized,
                 sanitizer=_sanitizer(asked),
                 ignored=ignored,
@@ -187,7 +204,15 @@ def _sanitizer(asked: Sanitized) -> Sanitizer | None:
 
 
 def _hit(hit: Hit) -> HitItem:
-    return HitItem(**drawer_fields(hit), score=round(hit.score, 4), copies=len(hit.copies))
+    fields = drawer_fields(hit)
+    return HitItem(**fields, score=round(hit.score, 4), copies=len(hit.copies), memory=_memory(hit.memory))
+
+
+def _memory(held: Remembered | None) -> MemoryItem | None:
+    if held is None:
+        return None
+    ended = "" if held.invalidated_at is None else to_iso(held.invalidated_at)
+    return MemoryItem(**{**asdict(held), "invalidated_at": ended})
 
 
 def _place_of(found: Sequence[Found], drawer_id: str) -> int:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LENGTHS = (100_000, 8_000, 4_000, 2_000, 1_000, 500, 160)
 """Characters of a content that are shown, the most for which there is room."""
+MOST_NAMED = 20
+"""Drawers and sources of a memory that are named."""
 _ALWAYS = ("id", "content", "memory_type", "created_at", "state")
 _ONLY = {
     "working": ("attention_score", "zone", "base_priority", "relevance", "was_referenced", "task_completed"),
@@ -67,9 +69,9 @@ class Mind(Palace):
         """Keep words in mind, exactly as they are.
 
         episodic: what happened (session_id, task_id, valence, outcome_valence). semantic: a fact (confidence,
-        falsifiable_condition, source_references, triple_ids). procedural: how something is done
-        (trigger_condition, task_type, source_episode_ids, variant_of). working: for this session (session_id,
-        base_priority).
+        0 unless given; falsifiable_condition, source_references, triple_ids). procedural: how something is
+        done (trigger_condition, task_type, source_episode_ids, variant_of). working: for this session
+        (session_id, base_priority).
         All: wing, tags, metadata.
         """
 
@@ -99,6 +101,7 @@ class Mind(Palace):
                 "preferences": list(found.preferences),
                 "procedures": list(found.procedures),
                 "conflicts": [list(pair) for pair in found.conflicts],
+                "suggestions": list(found.suggestions),
                 "hidden": dict(found.hidden or {}),
                 "degraded": list(found.degraded),
             }
@@ -131,7 +134,10 @@ class Mind(Palace):
             "associated_with", "causes", "contradicts", "is_a", "part_of"
         ] = "associated_with",
     ) -> Annotated[CallToolResult, MemoryAnswer]:
-        """Join two memories; a negative weight says that they speak against each other."""
+        """Join two memories; a negative weight says that they speak against each other.
+
+        One may be a triple_id. A fact that contradicts one (-0.3 or less) raises a suggestion to end it.
+        """
         return self._enveloped(
             lambda castle: {"data": castle.memory_associate(source_id, target_id, weight, relation_type)}
         )
@@ -286,11 +292,12 @@ class Mind(Palace):
 
     @offered("memory")
     def memory_get(self, memory_id: MemoryId) -> Annotated[CallToolResult, MemoryAnswer]:
-        """Show a memory by its id, with every change of it and the reasons."""
+        """Show a memory by its id, with what it is joined to and every change of it."""
 
         def work(castle: Castle) -> dict[str, Any]:
             memory, told = castle.memory_get(memory_id)
-            return {"data": memory, "history": told[-20:], "changes": len(told)}
+            joined = castle.memory_related(memory.id)[:20]
+            return {"data": memory, "history": told[-20:], "changes": len(told), "related": joined}
 
         return self._enveloped(work)
 
@@ -429,6 +436,10 @@ def _object(memory: Memory, length: int) -> dict[str, Any]:
         or (name in own)
         or (name not in _SHARED and name != "layer" and value not in (None, "", [], {}, False, 0.0))
     }
+    for name in ("drawer_ids", "source_references"):
+        if len(found.get(name, ())) > MOST_NAMED:
+            found[f"{name}_left_out"] = len(found[name]) - MOST_NAMED
+            found[name] = found[name][:MOST_NAMED]
     text = memory.content
     shown = {**_safe(found), "content": recall_block(text[:length])}
     if len(text) > length:

@@ -20,7 +20,8 @@ class WakeUpAnswer(Answer):
     wing: str
     drawer_ids: list[str] = []
     left_out: Annotated[int, Field(description="of the next best, for want of room")] = 0
-    degraded: Annotated[list[str], Field(description="what the ranking had to do without")] = []
+    degraded: Annotated[list[str], Field(description="what is not in order")] = []
+    pending: list[str] = []
 
 
 class PinAnswer(Answer):
@@ -51,6 +52,7 @@ class Waking(Palace):
                 drawer_ids=list(found.drawers),
                 left_out=found.left_out,
                 degraded=[short(reason, MOST_PATH) for reason in found.degraded],
+                pending=[short(reason, MOST_PATH) for reason in found.pending],
             )
         )
 

@@ -161,6 +161,8 @@ def _check(given: Mapping[Any, Any], where: str) -> Check:
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_FIELD_CHARS or not name.isprintable():
         raise UsageError(f"{where} has no field: name one, such as {_EXAMPLE}")
     operator = given.get("operator", "==")
+    if not isinstance(operator, str):
+        raise UsageError(f"{where} has an operator that is no text: {', '.join(OPERATORS)}")
     if operator not in OPERATORS:
         raise UsageError(f"{where} has the operator {operator!r}{_meant(operator)}: {', '.join(OPERATORS)}")
     value, level = given.get("value"), given.get("level")

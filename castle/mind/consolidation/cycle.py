@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, func, select
 
 from castle.clock import to_iso
-from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
+from castle.errors import CastleError, ModelError, PalaceBusyError, PalaceError, UsageError
 from castle.llm.base import Provider
 from castle.llm.budget import Purpose, for_purpose
 from castle.mind.consolidation import calibration, feelings, pattern_search, patterns
 from castle.mind.consolidation.clusters import available, families, others
 from castle.mind.consolidation.repetition import keyword_repetitions
-from castle.mind.consolidation.scoring import PROFILES, ProfileName, retention_factor
+from castle.mind.consolidation.scoring import PROFILES, ProfileName
 from castle.mind.consolidation.weighing import COLD, Weighed, counted, fingerprint, to_write, weigh
 from castle.mind.preferences import learning
 from castle.store.mind_cycles import (
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from castle.store.palace import Palace
 
-__all__ = ["consolidate", "retention_factor", "should_run", "status"]
+__all__ = ["consolidate", "should_run", "status"]
 
 JOB = "consolidation"
 LEASE = "consolidate"
@@ -117,6 +117,8 @@ def consolidate(
     """
     if profile not in PROFILES:
         raise UsageError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
+    if not dry_run and (why := palace.ledger.unwritable()):
+        raise PalaceError(f"{why}: --dry-run shows what a cycle would do")
     run = _Run(palace, wing, dry_run, llm, actor, profile)
     with palace.ledger.read() as cx:
         last = last_cycle(cx, JOB, wing)

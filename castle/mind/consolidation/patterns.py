@@ -150,6 +150,11 @@ def propose(
     return found
 
 
+def says_nothing(statement: str) -> bool:
+    """Whether no word stands behind what every pattern begins with."""
+    return not any(map(str.isalnum, statement.strip().removeprefix(PREFIX.strip())))
+
+
 def review(
     proposals: Sequence[Proposal], texts: Mapping[str, str], provider: Provider
 ) -> tuple[list[Proposal], list[str]]:
@@ -178,7 +183,9 @@ def write(cx: Connection, proposals: Sequence[Proposal], *, actor: str, now: int
     written = []
     refused = _rejected(cx)
     for proposal in proposals:
-        if proposal.decision == "new":
+        if proposal.decision == "new" and says_nothing(proposal.statement):
+            written.append(replace(proposal, decision="rejected", reason="it says nothing"))
+        elif proposal.decision == "new":
             written.append(_believe(cx, proposal, actor, now))
         elif proposal.decision == "again":
             written.append(_strengthen(cx, proposal, actor, now))
@@ -272,7 +279,7 @@ def _reviewed(proposal: Proposal, texts: Mapping[str, str], provider: Provider) 
     shown = [texts[id_][:SHOWN_CHARS] for id_ in _first(proposal) if id_ in texts]
     answer = ask(provider, INSTRUCTIONS, Review, {"episode": shown})
     label = " ".join(answer.label.split()[:LABEL_WORDS])
-    if not answer.is_pattern or not label:
+    if not answer.is_pattern or says_nothing(label):
         return replace(proposal, decision="rejected", reason="the model sees no pattern", method="model")
     confidence = min(max(answer.confidence, REVIEWED[0]), REVIEWED[1])
     return replace(proposal, statement=label, confidence=confidence, method="model")

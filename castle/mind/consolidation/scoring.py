@@ -48,10 +48,6 @@ FEWEST = 100
 SHARE_PER_DECADE = 0.1
 MOST_SHARE = 0.5
 
-FACTOR_LEAST = 0.85
-LOWEST, HIGHEST = 1.31, 3.31
-"""Scores that count for a factor of 0.85 and of 1; the lowest is an old neutral episode's."""
-
 
 @dataclass(frozen=True, slots=True)
 class Features:
@@ -114,17 +110,6 @@ def compat_threshold(count: int) -> float:
     if count <= 0:
         return COMPAT_THRESHOLD
     return COMPAT_THRESHOLD * (1 + COMPAT_GROWTH * math.log(max(count / COMPAT_SIZE, COMPAT_LEAST)))
-
-
-def retention_factor(value: float | None) -> float:
-    """Return the factor, between 0.85 and 1, by which a recall counts an episode of some score.
-
-    One that was never scored counts in full.
-    """
-    if value is None or math.isnan(value):
-        return 1.0
-    part = (value - LOWEST) / (HIGHEST - LOWEST)
-    return FACTOR_LEAST + (1 - FACTOR_LEAST) * min(max(part, 0.0), 1.0)
 
 
 def _rising(valence: Array) -> Array:

@@ -12,6 +12,7 @@ from statistics import fmean
 
 from sqlalchemy import Connection
 
+from castle.mind.preferences.choices import excluded
 from castle.mind.preferences.signals import SAME_TOPIC, Signal, alike
 from castle.store.mind_facts import add_fact, change_confidence, get_fact
 from castle.store.mind_preferences import (
@@ -119,7 +120,9 @@ def _same(cx: Connection, signal: Signal, wing: str) -> Preference | None:
         if found.polarity != signal.polarity or not _fits(found.type, signal.type):
             continue
         near = alike(found.topic, signal.topic) + (0.001 if found.wing in (wing, None) else 0.0)
-        if near >= SAME_TOPIC and (best is None or near > best[0]):
+        if near < SAME_TOPIC or excluded(found.text, signal.text):
+            continue
+        if best is None or near > best[0]:
             best = (near, found)
     return best[1] if best else None
 

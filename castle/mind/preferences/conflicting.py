@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from castle.mind.preferences.choices import excluded, rivals
 from castle.mind.preferences.showing import brief
 from castle.mind.preferences.signals import SAME_TOPIC, alike, opposed
 from castle.mind.thresholds import calibrated
@@ -29,7 +30,10 @@ def conflicts(palace: Palace) -> dict[str, Any]:
 
 
 def conflicts_in(palace: Palace, cx: Connection) -> list[dict[str, Any]]:
-    """Return pairs of preferences that exclude each other, by direction or by what they ask for."""
+    """Return pairs of preferences that exclude each other, by direction or by what they ask for.
+
+    Those that may are ``possible``: only a person can tell.
+    """
     found = preferences_where(cx, statuses=("pending", *STANDING), limit=MOST_COMPARED)
     vectors = vectors_of(palace, cx, "preference", [item.id for item in found])
     least = calibrated(cx, palace.identity.identity, CONFLICT)
@@ -43,11 +47,13 @@ def conflicts_in(palace: Palace, cx: Connection) -> list[dict[str, Any]]:
         close = (
             one.id in vectors and other.id in vectors and float(vectors[one.id] @ vectors[other.id]) >= least
         )
-        reason = ""
+        reason = possible = ""
         if one.polarity != other.polarity and (near >= SAME_TOPIC or close):
             reason = "one is for what the other is against"
         elif one.polarity == other.polarity and (words := opposed(one.topic, other.topic)):
             reason = f"they want opposite things: {words}"
+        elif one.polarity == other.polarity == 1:
+            reason = excluded(one.text, other.text) or (possible := rivals(one.text, other.text))
         if reason:
             gathered.append(
                 {
@@ -55,6 +61,7 @@ def conflicts_in(palace: Palace, cx: Connection) -> list[dict[str, Any]]:
                     "ids": [one.id, other.id],
                     "similarity": round(near, 3),
                     "reason": reason,
+                    "possible": bool(possible),
                     "hint": "deny the one that is wrong with memory_record_preference_feedback",
                 }
             )
@@ -66,6 +73,8 @@ def note_conflicts(palace: Palace, cx: Connection) -> list[dict[str, Any]]:
     found = conflicts_in(palace, cx)
     against: dict[str, list[str]] = {}
     for pair in found:
+        if pair["possible"]:
+            continue
         for one, other in (pair["ids"], reversed(pair["ids"])):
             against.setdefault(one, []).append(other)
     for item in preferences_where(cx, statuses=("pending", *STANDING), limit=MOST_COMPARED):

@@ -91,6 +91,11 @@ def topics() -> Topics:
     return Topics(frozenset(data["answering"]), frozenset(data["working"]), pairs)
 
 
+def linking(name: Literal["instead", "purpose"], language: str) -> tuple[str, ...]:
+    """Return the words of a language that stand before what is rejected, or before what something is for."""
+    return tuple(_data()[name].get(language, ()))
+
+
 @cache
 def _data() -> Any:
     file = files(__package__) / "data" / "preference_cues.json"

@@ -82,7 +82,7 @@ def _of_sentence(sentence: str, strength: float, reported: bool) -> Iterator[Sig
     lowered = sentence.lower()
     if "«secret:" in lowered:
         return
-    chosen = _longest(lowered, reported)
+    chosen = cues_in(lowered, reported)
     for i, (cue, start, end) in enumerate(chosen):
         stop = chosen[i + 1][1] if i + 1 < len(chosen) else len(lowered)
         if is_reaction(cue, lowered[end:stop]):
@@ -105,7 +105,7 @@ def _of_sentence(sentence: str, strength: float, reported: bool) -> Iterator[Sig
         yield Signal(said, _type(cue.kind, about), polarity, strength, about, cue.language)
 
 
-def _longest(lowered: str, reported: bool) -> list[tuple[Cue, int, int]]:
+def cues_in(lowered: str, reported: bool) -> list[tuple[Cue, int, int]]:
     """Return the cues of a sentence in order, of those that overlap the longest one."""
     spans = sorted(
         ((cue, match.start(), match.end()) for cue, match in found(lowered, reported)),

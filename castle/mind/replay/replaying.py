@@ -17,8 +17,9 @@ from __future__ import annotations
 import random
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -45,7 +46,7 @@ from castle.store.mind_cycles import begin_cycle, count_cycles, end_cycle, last_
 from castle.store.mind_episodes import episodes_by_id
 from castle.store.mind_facts import facts
 from castle.store.mind_hypotheses import hypotheses
-from castle.store.mind_index import drawer_vectors, vectors_of
+from castle.store.mind_index import drawer_vectors, vectors_of, waiting
 from castle.store.mind_procedures import procedures
 from castle.store.mind_rows import lease, new_holder, release, sources_of
 from castle.store.mind_values import Fact
@@ -74,10 +75,12 @@ def replay(
     *,
     llm: Provider | None = None,
     seed: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
     actor: str,
 ) -> dict[str, Any]:
     """Run one cycle and return what it came to; ``seed`` makes the draws repeatable.
 
+    What has no vector yet gets one first, for some seconds; a cycle after that goes on with the rest.
     Raises UsageError for a blank theme.
     """
     if theme_text is not None and not theme_text.strip():
@@ -89,7 +92,7 @@ def replay(
         if not lease(cx, JOB, holder, LEASE_SECONDS, palace.ledger.clock()):
             return _told(drawn, note="another process is replaying")
     try:
-        return _Run(palace, theme, llm, drawn, actor).go()
+        return _Run(palace, theme, llm, drawn, actor).go(progress)
     finally:
         with palace.ledger.write() as cx:
             release(cx, JOB, holder)
@@ -123,12 +126,17 @@ class _Run:
         self.now = palace.ledger.clock()
         self.checks: list[Check] = []
 
-    def go(self) -> dict[str, Any]:
+    def go(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Go through the five stages."""
         vector = None if self.theme is None else vector_of(self.palace, self.theme)
-        if not embed_waiting(self.palace):
+        told = None if progress is None else partial(progress, "embedding")
+        embedded = embed_waiting(self.palace, told)
+        if not embedded:
             self.notes.append("no embedder is there: what is alike is told by shared words")
         with self.palace.ledger.read() as cx:
+            left = waiting(cx, self.palace.identity.identity) if embedded else 0
+            if left:
+                self.notes.append(f"{left:,} memories have no vector yet: the next run goes on with them")
             known = self._known(cx)
             if len(known.facts) < 2:
                 return _told(self.seed, note="there are fewer than two facts to start from")
@@ -241,7 +249,7 @@ class _Run:
                 "notes": list(dict.fromkeys(self.notes)),
             }
             end_cycle(cx, rid, told, self.palace.ledger.clock())
-        embed_waiting(self.palace)
+        embed_waiting(self.palace, seconds=0.0)
         return told
 
 
