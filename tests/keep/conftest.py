@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,25 @@ def fill(castle: Castle, home: Path) -> None:
     castle.verify()
 
 
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with such a palace and the home that it was filed from, which nobody changes."""
+    top = tmp_path_factory.mktemp("filled")
+    (top / "home").mkdir()
+    with pytest.MonkeyPatch.context() as patch, Castle(top / "rich", embedder="fake") as castle:
+        patch.setenv("HOME", str(top / "home"))
+        fill(castle, top / "home")
+    shutil.copytree(top / "home", top / "untouched")
+    return top
+
+
 @pytest.fixture
-def rich(tmp_path: Path, own_home: Path) -> Iterator[Castle]:
-    with Castle(tmp_path / "rich", embedder="fake") as castle:
-        fill(castle, own_home)
+def rich(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Castle]:
+    """A copy of that palace; the home is at its place, as it was."""
+    shutil.rmtree(filled / "home")
+    shutil.copytree(filled / "untouched", filled / "home")
+    monkeypatch.setenv("HOME", str(filled / "home"))
+    with Castle(shutil.copytree(filled / "rich", tmp_path / "rich"), embedder="fake") as castle:
         yield castle
 
 

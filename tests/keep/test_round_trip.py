@@ -101,20 +101,18 @@ def test_a_masked_export_is_known_where_it_came_from(rich: Castle, tmp_path: Pat
     assert content(rich._palace().ledger) == before
 
 
-def test_what_went_on_elsewhere_goes_on_here(
-    rich: Castle, tmp_path: Path, own_home: Path, other: Path
-) -> None:
+def test_what_went_on_elsewhere_goes_on_here(rich: Castle, tmp_path: Path, other: Path) -> None:
     rich.export(tmp_path / "first", format="jsonl", include_secrets=True)
     with Castle(other) as copy:
         copy.import_from(tmp_path / "first")
         copy.forget(copy.search("GraphQL", mode="fast").hits[0].id)
         with copy._palace().ledger.read() as cx:
             forgotten = cx.exec_driver_sql("SELECT count(*) FROM tombstones").scalar()
-        chat = own_home / "chats" / "s1.jsonl"
+        chat = Path.home() / "chats" / "s1.jsonl"
         chat.write_text(transcript(9) + line(20, "and the last ferry left"), encoding="utf-8")
         rich.mine(chat, mode="convos")
-        write(own_home / "garden-shop", {"README.md": "# Shop\n\nNothing is as it was.\n"}, age=50)
-        rich.mine(own_home / "garden-shop")
+        write(Path.home() / "garden-shop", {"README.md": "# Shop\n\nNothing is as it was.\n"}, age=50)
+        rich.mine(Path.home() / "garden-shop")
         rich.kg.invalidate("Mara Quill", "painted", "the crane", ended="2026-06-01")
         rich.kg.add("Mara Quill", "painted", "the bridge")
         rich.export(tmp_path / "second", format="jsonl", include_secrets=True)
@@ -132,16 +130,14 @@ def test_what_went_on_elsewhere_goes_on_here(
         assert (old.grown, old.drawers, old.conflicts) == (0, 0, ())
 
 
-def test_another_history_is_told_and_nothing_is_replaced(
-    rich: Castle, tmp_path: Path, own_home: Path, other: Path
-) -> None:
+def test_another_history_is_told_and_nothing_is_replaced(rich: Castle, tmp_path: Path, other: Path) -> None:
     rich.export(tmp_path / "first", format="jsonl", include_secrets=True)
-    write(own_home / "garden-shop", {"README.md": "# Shop\n\nOurs.\n"}, age=60)
-    rich.mine(own_home / "garden-shop")
+    write(Path.home() / "garden-shop", {"README.md": "# Shop\n\nOurs.\n"}, age=60)
+    rich.mine(Path.home() / "garden-shop")
     with Castle(other) as copy:
         copy.import_from(tmp_path / "first")
-        write(own_home / "garden-shop", {"README.md": "# Shop\n\nTheirs.\n"}, age=50)
-        copy.mine(own_home / "garden-shop")
+        write(Path.home() / "garden-shop", {"README.md": "# Shop\n\nTheirs.\n"}, age=50)
+        copy.mine(Path.home() / "garden-shop")
         copy.export(tmp_path / "second", format="jsonl", include_secrets=True)
     before = content(rich._palace().ledger)["drawers"]
     found = rich.import_from(tmp_path / "second")
