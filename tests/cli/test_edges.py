@@ -45,13 +45,13 @@ def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("command", ["status", "status --json", "--help", "list", "config show"])
-def test_closed_streams_change_nothing(run: Run, project: Path, command: str, closed: str) -> None:
+def test_closed_streams_change_nothing(run: Run, project: Path, closed: str) -> None:
     run("mine", str(project))
-    done = shell(f"$castle {command} {closed}")
-    assert done.returncode == 0, done.stderr
-    assert "castle:" not in done.stderr
-    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+    for command in ("status --json", "--help", "list"):
+        done = shell(f"$castle {command} {closed}")
+        assert done.returncode == 0, done.stderr
+        assert "castle:" not in done.stderr
+        assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
 
 
 def test_an_error_with_closed_streams_has_its_exit_code(project: Path) -> None:

@@ -107,9 +107,9 @@ def check(root: Path, *replays: Replay) -> None:
 @pytest.mark.parametrize(
     ("harness", "source"),
     [
-        ("claude-code", CLAUDE / "incremental-simple" / "turn-2.jsonl"),
+        pytest.param("claude-code", CLAUDE / "incremental-simple" / "turn-2.jsonl", marks=pytest.mark.slow),
         ("claude-code", CLAUDE / "incremental-subagents" / "turn-2.jsonl"),
-        ("codex", CODEX),
+        pytest.param("codex", CODEX, marks=pytest.mark.slow),
     ],
     ids=["claude-code", "claude-code with a subagent", "codex"],
 )

@@ -194,10 +194,10 @@ def test_nothing_is_no_note(ask: Ask, text: str) -> None:
     assert "the text is empty" in said(ask("castle_check_duplicate", content=text))
 
 
-@pytest.mark.parametrize(
-    "text", ["a\x00b", "a\ud800b", "\udfff\ud83d x", "\u202e\ufeff\U0010ffff e\u0301", "\r\n\x1b[31m"]
-)
-def test_extremes_of_unicode_come_through_the_wire(root: Path, wire: Callable[..., Wire], text: str) -> None:
+EXTREMES = ("a\x00b", "a\ud800b", "\udfff\ud83d x", "\u202e\ufeff\U0010ffff e\u0301", "\r\n\x1b[31m")
+
+
+def test_extremes_of_unicode_come_through_the_wire(root: Path, wire: Callable[..., Wire]) -> None:
     server = wire("--palace", str(root), "--tools", "all")
     server.initialize()
 
@@ -205,13 +205,14 @@ def test_extremes_of_unicode_come_through_the_wire(root: Path, wire: Callable[..
         answer = server.request("tools/call", name=tool, arguments=arguments)
         return answer["result"]["structuredContent"]
 
-    added = call("castle_add_drawer", **PLACE, content=text)
-    assert added["sha256"] == digest(text)
-    assert call("castle_add_drawer", **PLACE, content=text)["reason"] == "already_exists"
-    assert call("castle_check_duplicate", content=text)["is_duplicate"] is True
-    (drawer,) = call("castle_get_drawer", drawer_id=added["drawer_id"])["drawers"]
-    assert len(drawer["content"]) == len(text) + len('<castle-recall v="1">\n\n</castle-recall>')
-    assert "hits" in call("castle_search", query=f"{text} lantern", context=text, mode="fast")
+    for text in EXTREMES:
+        added = call("castle_add_drawer", **PLACE, content=text)
+        assert added["sha256"] == digest(text)
+        assert call("castle_add_drawer", **PLACE, content=text)["reason"] == "already_exists"
+        assert call("castle_check_duplicate", content=text)["is_duplicate"] is True
+        (drawer,) = call("castle_get_drawer", drawer_id=added["drawer_id"])["drawers"]
+        assert len(drawer["content"]) == len(text) + len('<castle-recall v="1">\n\n</castle-recall>')
+        assert "hits" in call("castle_search", query=f"{text} lantern", context=text, mode="fast")
     refused = server.request("tools/call", name="castle_search", arguments={"query": "x", text: 1})
     assert refused["error"]["code"] == -32602
 
@@ -379,13 +380,21 @@ OBJECTS = ("environment", "options")
 """Parameters that are objects."""
 
 
+@pytest.fixture(scope="module")
+def unmade(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A server of a palace that is not there, and never is."""
+    palace = tmp_path_factory.mktemp("unmade") / "nowhere"
+    yield build(str(palace), "all")
+    assert not palace.exists()
+
+
 @pytest.mark.parametrize("tool", TOOLS)
-def test_what_a_tool_does_not_take_is_the_protocols_error(tmp_path: Path, tool: str) -> None:
+def test_what_a_tool_does_not_take_is_the_protocols_error(unmade: Any, tool: str) -> None:
     takes = list(TOOLS[tool].input_schema.get("properties", {}))
 
     async def ask() -> dict[str, MCPError]:
         errors = {}
-        async with Client(build(str(tmp_path / "nowhere"), "all")) as client:
+        async with Client(unmade) as client:
             for word in ("zzz", *takes):
                 try:
                     await client.call_tool(tool, {word: {"x": [1]} if word not in OBJECTS else 1})
@@ -401,7 +410,6 @@ def test_what_a_tool_does_not_take_is_the_protocols_error(tmp_path: Path, tool: 
         assert "\n" not in error.message
     assert "no parameter 'zzz'" in errors["zzz"].message
     assert all(word in errors["zzz"].message for word in takes)
-    assert not (tmp_path / "nowhere").exists()
 
 
 # Round trips

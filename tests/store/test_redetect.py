@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,11 +50,10 @@ def older() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A palace filed by an older detector, with all indexes and closets made then."""
-    from castle.store import reading
-
+    tmp_path = tmp_path_factory.mktemp("made")
     project = tmp_path / "harbour"
     write(project, FILES)
     transcript = tmp_path / "s1.jsonl"
@@ -63,8 +63,16 @@ def root(tmp_path: Path) -> Path:
         castle.mine_conversations(transcript)
         castle.compress()
         assert TOKEN in castle.search(f'"{TOKEN}"').hits[0].text
-    reading._masked.cache_clear()
     return tmp_path / "palace"
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    """A copy of that palace."""
+    from castle.store import reading
+
+    reading._masked.cache_clear()
+    return Path(shutil.copytree(made, tmp_path / "palace"))
 
 
 def on_disk(root: Path, secret: str) -> list[str]:
@@ -175,12 +183,12 @@ def test_only_what_has_changed_is_replayed(root: Path) -> None:
     palace.close()
 
 
-def test_a_search_and_a_mine_read_again(root: Path, tmp_path: Path) -> None:
+def test_a_search_and_a_mine_read_again(root: Path, made: Path) -> None:
     with Castle(root) as castle:
         castle.search("harbour")
         assert castle.status().old_detector == 0
         assert on_disk(root, TOKEN)
-        castle.mine_project(tmp_path / "harbour")
+        castle.mine_project(made.parent / "harbour")
         assert castle.verify() == [f for f in castle.verify() if f.status == "ok"]
     assert on_disk(root, TOKEN) == []
 

@@ -96,7 +96,7 @@ def test_one_process_writes_while_another_searches(tmp_path: Path) -> None:
         assert held
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 4))])
 def test_a_killed_writer_leaves_whole_batches(tmp_path: Path, seed: int) -> None:
     first_batch(tmp_path)
     chance = random.Random(seed)
