@@ -438,6 +438,7 @@ def names_ids(schema: Any) -> bool:
     return any(word.endswith(("drawer_id", "drawer_ids")) for word, _ in properties(schema))
 
 
+@pytest.mark.slow
 def test_an_id_from_any_answer_works_in_every_tool_that_takes_one(ask: Ask, root: Path) -> None:
     note = add(ask, "The lantern hangs by the harbour door.")
     other = add(ask, "The lantern hangs by the harbour gate.")

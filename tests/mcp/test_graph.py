@@ -139,6 +139,7 @@ def large(tmp_path: Path) -> Path:
     return tmp_path / "palace"
 
 
+@pytest.mark.slow
 def test_thousands_of_facts_fit_page_by_page(large: Path) -> None:
     ask = asking(large)
     for tool, arguments in (("castle_kg_query", {"entity": "hub"}), ("castle_kg_timeline", {})):

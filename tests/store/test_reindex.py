@@ -744,7 +744,7 @@ except CastleError as error:
 )
 
 
-@pytest.mark.parametrize("most", [8_000, 150_000])
+@pytest.mark.parametrize("most", [8_000, pytest.param(150_000, marks=pytest.mark.slow)])
 def test_a_disk_that_takes_no_more_is_one_line_and_costs_nothing(
     palace: Palace, tmp_path: Path, most: int
 ) -> None:

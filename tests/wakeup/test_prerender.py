@@ -152,6 +152,7 @@ def test_projects_and_the_directories_of_sessions_have_texts_of_their_wings(
         assert wing_of_directory(cx, "") is None
 
 
+@pytest.mark.slow
 def test_only_the_latest_directories_have_one_and_a_home_none(castle: Castle, tmp_path: Path) -> None:
     for number in range(MOST_PLACES + 3):
         session(castle, tmp_path, f"s{number}", f"/nowhere/p{number}", day=number + 1)
