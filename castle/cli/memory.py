@@ -9,7 +9,8 @@ import typer
 
 from castle.cli import memory_plot
 from castle.cli.common import MOST, AsJson, castle
-from castle.cli.output import PARTIAL, counted, note, say, say_json, say_table
+from castle.cli.output import PARTIAL, counted, inline, note, say, say_json, say_table
+from castle.cli.searching import unknown_place
 from castle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,8 +96,11 @@ def recall(
     expired: Annotated[bool, typer.Option("--expired", help="What holds no longer, too.")] = False,
     option: Option = None,
     as_json: AsJson = False,
-) -> None:
-    """Recall what the mind holds about something, from all layers."""
+) -> int:
+    """Recall what the mind holds about something, from all layers.
+
+    Exit code 3 if something could not be searched.
+    """
     from castle.mind.envelopes import recalled
 
     options = {
@@ -109,6 +113,7 @@ def recall(
     }
     with castle(context) as service:
         found = service.memory_recall(query, options)
+        hint = unknown_place(service.places(), wing)
     if as_json:
         say_json(recalled(found))
     else:
@@ -123,8 +128,10 @@ def recall(
             note(suggested(raised.fact, raised.says, raised.command))
         for name, count in (found.hidden or {}).items():
             note(f"{count} more: {name}")
-    for reason in found.degraded:
-        note(reason)
+    for reason in (*found.degraded, hint):
+        if reason:
+            note(reason)
+    return PARTIAL if found.degraded else 0
 
 
 @app.command()
@@ -137,7 +144,9 @@ def get(context: typer.Context, id: Id, as_json: AsJson = False) -> None:
         _say_memory_json(memory, history=history, related=joined)
         return
     say(memory.content)
-    note(f"{memory.layer} {memory.id}: {memory.state}, {_worth(memory)}, origin {memory.origin or '-'}")
+    note(f"{memory.layer} {memory.id}: {_state(memory)}, {_worth(memory)}, origin {memory.origin or '-'}")
+    if memory.falsifiable_condition:
+        note(f"it would be stale if {json.dumps(dict(memory.falsifiable_condition), ensure_ascii=False)}")
     for change in history:
         told = f"{change['old'] or '-'} to {change['new'] or '-'}"
         note(f"{change['at']} {change['what']}: {told} ({change['reason']}, {change['actor']})")
@@ -157,7 +166,7 @@ def status(context: typer.Context, as_json: AsJson = False) -> int:
             (
                 name,
                 layer["entry_count"],
-                ", ".join(f"{k} {v}" for k, v in layer.items() if k != "entry_count"),
+                ", ".join(f"{k} {inline(v)}" for k, v in layer.items() if k != "entry_count"),
             )
             for name, layer in report["layers"].items()
         ]
@@ -345,7 +354,7 @@ def _options(given: list[str] | None) -> dict[str, Any]:
 
 
 def _say_memories(memories: Any) -> None:
-    rows = [(one.id, one.layer, one.state, _worth(one), _line(one.content, 70)) for one in memories]
+    rows = [(one.id, one.layer, _state(one), _worth(one), _line(one.content, 70)) for one in memories]
     if rows:
         say_table(("id", "layer", "state", "worth", "text"), rows)
 
@@ -361,6 +370,12 @@ def _say_kept(done: Kept, as_json: bool) -> None:
         say_json(done)
     else:
         say(f"{done.id} {done.action}")
+
+
+def _state(memory: Memory) -> str:
+    if not memory.expired:
+        return memory.state
+    return "expired" if memory.state == "active" else f"{memory.state}, expired"
 
 
 def _worth(memory: Memory) -> str:

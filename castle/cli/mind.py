@@ -11,7 +11,7 @@ import typer
 
 from castle.cli.common import AsJson, castle, path_argument
 from castle.cli.memory import Wing, app
-from castle.cli.output import PARTIAL, note, progress, say, say_json, say_table
+from castle.cli.output import PARTIAL, note, progress, say, say_json, say_outline, say_table
 from castle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def env(
 def reflect(
     context: typer.Context,
     task: Annotated[str, typer.Argument(help="What was to be done.")],
-    result: Annotated[str, typer.Option("--outcome", help="success or failure.")] = "failure",
+    result: Annotated[str, typer.Option("--outcome", help="success, partial or failure.")] = "failure",
     dimensions: Annotated[
         str, typer.Option("--dimensions", help="failure, strategy, gaps, process or all.")
     ] = "failure",
@@ -100,7 +100,8 @@ def replay(
 def pool(
     context: typer.Context,
     status: Annotated[
-        str | None, typer.Option("--status", help="pending, confirmed, rejected or promoted.")
+        str | None,
+        typer.Option("--status", help="pending (if not given), confirmed, promoted, rejected or expired."),
     ] = None,
     feedback: Annotated[
         str | None, typer.Option("--feedback", help="Say whether this one is right.", metavar="ID")
@@ -109,6 +110,7 @@ def pool(
     as_json: AsJson = False,
 ) -> None:
     """List hypotheses, or say whether one is right."""
+    _one_of({"--status": status, "--feedback": feedback})
     with castle(context) as service:
         if feedback is None:
             told = service.memory_creative_pool(status)
@@ -132,6 +134,7 @@ def prefs(
     as_json: AsJson = False,
 ) -> None:
     """List preferences, keep one, look for some, or say whether one is right."""
+    _one_of({"--add": add, "--extract": extract, "--conflicts": conflicts, "--feedback": feedback})
     with castle(context) as service:
         if add is not None:
             told = service.memory_inject_preference(add, preference_type=type or "general")
@@ -222,6 +225,13 @@ def export(
         say_table(("table", "rows"), sorted(counts.items()))
 
 
+def _one_of(given: Mapping[str, object]) -> None:
+    """Refuse options that ask for different things, of which only one could be done."""
+    named = [name for name, value in given.items() if value is not None and value is not False]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} ask for different things: give one of them")
+
+
 def _json_file(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -236,6 +246,4 @@ def _say_told(told: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         say_json(told)
         return
-    for key, value in told.items():
-        plain = isinstance(value, str | int | float) or value is None
-        say(f"{key}: {value if plain else json.dumps(value, ensure_ascii=False, default=str)}")
+    say_outline(told)

@@ -67,6 +67,35 @@ def note(text: str) -> None:
     sys.stderr.write(f"{visible(text)}\n")
 
 
+def say_outline(told: Mapping[str, object], indent: str = "") -> None:
+    """Write a report for a person: a line for each field, and what a field holds indented below it."""
+    for key, value in told.items():
+        parts = list(value) if isinstance(value, list | tuple) else []
+        if isinstance(value, Mapping) and value:
+            say(f"{indent}{key}:")
+            say_outline(value, indent + "  ")
+        elif any(isinstance(part, Mapping | list | tuple) for part in parts):
+            say(f"{indent}{key}:")
+            for number, part in enumerate(parts, start=1):
+                say_outline({str(number): part}, indent + "  ")
+        elif key == "notes":
+            for part in parts:
+                note(str(part))
+        else:
+            say(f"{indent}{key}: {inline(value)}")
+
+
+def inline(value: object) -> str:
+    """Write a value within a line: yes and no for truth, - for nothing, a list with commas."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {inline(held)}" for key, held in value.items()) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(inline, value)) or "-"
+    return "-" if value is None or value == "" else " ".join(str(value).split())
+
+
 def say_json(value: object) -> None:
     """Write a value as JSON; dataclasses become objects, times ISO 8601 with offset."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")

@@ -18,6 +18,7 @@ from typing import Any
 from castle.calls import went_well
 from castle.clock import parse_iso
 from castle.errors import UsageError
+from castle.mind.given import Given
 from castle.mine.formats.base import exact_bytes
 from castle.mine.formats.claude_code import INJECTED as CLAUDE
 from castle.mine.formats.codex import INJECTED as CODEX
@@ -186,6 +187,9 @@ def _content(body: Mapping[str, Any]) -> Event:
     metadata = body.get("metadata") or {}
     if not isinstance(tags, list | tuple) or not isinstance(metadata, Mapping):
         raise UsageError("tags are a list of texts, metadata is an object")
+    # What a save would refuse must not be acknowledged first.
+    given = Given({"tags": tags, "metadata": metadata}, b"")
+    _ = given.tags, given.metadata
     memory_type = body.get("memory_type") or "episodic"
     if memory_type not in ("working", "episodic", "semantic", "procedural"):
         raise UsageError(f"memory_type {memory_type!r} is none of working, episodic, semantic, procedural")

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, LargeBinary, Table, and_, insert, select
+from sqlalchemy import Column, Connection, LargeBinary, Table, and_, insert, select
 
 from castle.errors import RefusedError, UsageError
+from castle.mind.import_rows import json_of
 from castle.store.drafts import draft_beside, see_on_disk, telling
 from castle.store.mind_index import index
 from castle.store.mind_tables import MIND
+from castle.store.projection import legal_text
 from castle.store.purge_guard import refuse
 from castle.store.schema import SCHEMA_VERSION, drawers, tables
 from castle.text.served import mask_secrets
@@ -37,6 +40,10 @@ _FOUND_AS = {
 """Tables whose rows are found by their words, with the kind as which they are."""
 _TEXTS = ("statement", "content", "text")
 MADE_AGAIN = ("mem_leases", "mem_terms", "mem_texts", "mem_vectors")
+
+
+class _Unfit(ValueError):
+    """A row that no export would hold."""
 
 
 def export(palace: Palace, path: Path) -> dict[str, int]:
@@ -95,9 +102,18 @@ def take_in(palace: Palace, path: Path) -> TakenIn:
         with path.open(encoding="utf-8") as lines, palace.ledger.write() as cx:
             _check(next(lines, ""), path)
             for number, line in enumerate(lines, start=2):
-                _take_row(cx, palace, _record(line, path, number), done)
+                try:
+                    _take_row(cx, palace, _record(line, path, number), done)
+                except ValueError as error:
+                    raise UsageError(f"{path}: line {number}: {error}; nothing was taken in") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    lacking = done.dropped["mem_episodes"]
+    if lacking:
+        done.warnings.append(
+            f"{lacking:,} rows of mem_episodes are about drawers that are not here: take those in first with "
+            "`castle import`, then this again"
+        )
     return done
 
 
@@ -121,7 +137,7 @@ def _check(line: str, path: Path) -> None:
 def _record(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: line {number} is no JSON; nothing was taken in") from error
     if not isinstance(record, dict):
         raise UsageError(f"{path}: line {number} is no object; nothing was taken in")
@@ -132,16 +148,19 @@ def _take_row(cx: Connection, palace: Palace, record: dict[str, Any], done: Take
     name = str(record.pop("t", ""))
     table = tables.tables.get(name)
     if name not in MIND or name in MADE_AGAIN or table is None or not set(record) <= set(table.c.keys()):
-        raise UsageError(f"{name[:80]!r} is no table of the mind with these columns; nothing was taken in")
+        raise _Unfit(f"{name[:80]!r} is no table of the mind with these columns")
     if name == "mem_episodes":
-        rid = cx.execute(select(drawers.c.rid).where(drawers.c.id == record["drawer"])).scalar()
+        named = select(drawers.c.rid).where(drawers.c.id == str(record.get("drawer")))
+        rid = cx.execute(named).scalar()
         if rid is None:
             done.dropped[name] += 1
             return
         record["drawer"] = rid
     for column in table.c:
-        if isinstance(column.type, LargeBinary) and column.name in record:
+        if isinstance(column.type, LargeBinary) and isinstance(record.get(column.name), str):
             record[column.name] = base64.b64decode(record[column.name])
+        if column.name != "rid" and not _fits(column, record.get(column.name)):
+            raise _Unfit(f"{column.name} of {name} is not what stands there")
     text = next((str(record[column]) for column in _TEXTS if column in record), "")
     if name in _FOUND_AS:
         try:
@@ -156,6 +175,21 @@ def _take_row(cx: Connection, palace: Palace, record: dict[str, Any], done: Take
     done.added[name] += 1
     if name in _FOUND_AS:
         index(cx, _FOUND_AS[name], str(record["id"]), _words(name, record, palace.salt))
+
+
+def _fits(column: Column[Any], value: object) -> bool:
+    """Whether a column may hold a value, which is None where it was left out."""
+    if value is None:
+        return bool(column.nullable)
+    kind = column.type.python_type
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        return False
+    if isinstance(value, int | float):
+        return math.isfinite(value) and abs(value) < 2**63
+    if isinstance(value, str):
+        made = json_of(value) if column.name.endswith("_json") else {}
+        return legal_text(value) == value and isinstance(made, dict | list)
+    return True
 
 
 def _added(cx: Connection, table: Table, record: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -34,6 +35,28 @@ def list_of(row: Row, name: str) -> list[Any]:
 def public(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata without the private keys of the program that wrote it."""
     return {key: value for key, value in metadata.items() if not key.startswith("_")}
+
+
+def text_of(row: Row, name: str) -> str:
+    """Return the text in a column; raises ValueError where there is none."""
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is no text")
+    return value
+
+
+def number_of(row: Row, name: str, otherwise: float) -> float:
+    """Return the finite number in a column, ``otherwise`` where there is none."""
+    with suppress(ValueError, TypeError):
+        found = float(row.get(name, otherwise))
+        if math.isfinite(found):
+            return found
+    return otherwise
+
+
+def count_of(row: Row, name: str) -> int:
+    """Return how often something happened, 0 where a column does not say."""
+    return max(0, int(number_of(row, name, 0)))
 
 
 def written_at(row: Row) -> int | None:

@@ -17,11 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, insert
 
-from castle.errors import CastleError, UsageError
+from castle.errors import CastleError, PalaceError, UsageError
 from castle.mind.conditions.verifying import attach, check_expression
 from castle.mind.consolidation.patterns import says_nothing
 from castle.mind.given import shown
-from castle.mind.import_rows import Row, json_of, list_of, moment_of, object_of, public, written_at
+from castle.mind.import_rows import (
+    Row,
+    count_of,
+    json_of,
+    list_of,
+    moment_of,
+    number_of,
+    object_of,
+    public,
+    text_of,
+    written_at,
+)
 from castle.mind.saving import origin_of
 from castle.store.ledger import to_json
 from castle.store.mind_edges import add_edge
@@ -61,6 +72,7 @@ def import_database(palace: Palace, saver: Saver, path: Path, *, actor: str, win
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as old:
             old.row_factory = sqlite3.Row
+            old.text_factory = lambda raw: raw.decode(errors="replace")
             there = {name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if not set(NEEDED) <= there:
                 raise UsageError(f"{path} has no tables {', '.join(NEEDED)}: it is no such database")
@@ -105,6 +117,8 @@ class _Import:
                 row = self._shown(row)
                 try:
                     step(row)
+                except PalaceError:
+                    raise
                 except (CastleError, ValueError, TypeError, KeyError) as error:
                     self._told.dropped[table] += 1
                     self._told.warnings.append(f"{table} {row.get('id') or row.get('source_id')}: {error}")
@@ -144,8 +158,7 @@ class _Import:
         if metadata.get("reflection") or metadata.get("meta_knowledge"):
             self._reflection(row, metadata)
         elif not self._known("episodes", row["id"]) and not self._said(row, metadata):
-            id_ = self._file(row, metadata, "episodes")
-            self._ended(row, "drawer", id_)
+            self._file(row, metadata)
 
     def _said(self, row: Row, metadata: Mapping[str, Any]) -> bool:
         """Whether a row is a piece of a turn that was mined word for word; its id then stands for that."""
@@ -162,15 +175,10 @@ class _Import:
     def _cold(self, row: Row) -> None:
         if self._known("episodes", row["id"]):
             return
-        id_ = self._file(row, {}, "episodes")
-        with self._palace.ledger.write() as cx:
-            now = self._palace.ledger.clock()
-            reason = f"cold since {row['compressed_at']}"
-            set_state(cx, "drawer", id_, "cold", reason=reason, actor=self._actor, now=now)
-            add_alias(cx, row["original_id"], "drawer", id_)
+        self._file(row, {}, cold=True)
 
-    def _file(self, row: Row, metadata: Mapping[str, Any], room: str) -> str:
-        added = self._saver.file(row["content"], room, self._wing, authored_at=written_at(row))
+    def _file(self, row: Row, metadata: Mapping[str, Any], *, cold: bool = False) -> None:
+        added = self._saver.file(text_of(row, "content"), "episodes", self._wing, authored_at=written_at(row))
         now = self._palace.ledger.clock()
         times = {name: row[name] for name in ("created_at", "event_at", "compressed_at") if row.get(name)}
         with self._palace.ledger.write() as cx:
@@ -186,20 +194,23 @@ class _Import:
                     tags=list_of(row, "tags_json"),
                     metadata={**public(metadata), **times},
                 )
-                if row.get("valence"):
-                    felt = float(row["valence"])
+                felt = number_of(row, "valence", 0.0)
+                if felt:
                     set_valence(cx, id_, felt, 1.0, "import", actor=self._actor, now=now)
-                score = row.get("consolidation_score") or row.get("score_at_archive")
+                score = number_of(row, "consolidation_score", number_of(row, "score_at_archive", 0.0))
                 if score:
-                    set_scores(cx, {id_: (float(score), 0)}, now)
-            self._came(cx, "episodes", "drawer", added.id, row["id"])
-        return added.id
+                    set_scores(cx, {id_: (score, 0)}, now)
+            if cold:
+                reason = f"cold since {row['compressed_at']}"
+                set_state(cx, "drawer", added.id, "cold", reason=reason, actor=self._actor, now=now)
+            self._ended(cx, row, "drawer", added.id, now)
+            self._came(cx, "episodes", "drawer", added.id, row["id"], row.get("original_id"))
 
     def _reflection(self, row: Row, metadata: Mapping[str, Any]) -> None:
         if self._known("reflections", row["id"]):
             return
         id_, now = new_id("reflection"), self._palace.ledger.clock()
-        text = shown(row["content"], self._palace.salt)
+        text = shown(text_of(row, "content"), self._palace.salt)
         with self._palace.ledger.write() as cx:
             cx.execute(
                 insert(mem_reflections).values(
@@ -223,7 +234,7 @@ class _Import:
         if self._known("facts", row["id"]):
             return
         metadata = object_of(row, "metadata_json")
-        derived, statement = origin_of(row["content"])
+        derived, statement = origin_of(text_of(row, "content"))
         if derived == "pattern" and says_nothing(statement):
             self._told.dropped["facts"] += 1
             self._told.warnings.append(f"fact {row['id']}: a pattern that says nothing")
@@ -239,7 +250,7 @@ class _Import:
             fact = add_fact(
                 cx,
                 shown(statement, self._palace.salt),
-                confidence=clamp(float(row["confidence"] or 0.0)),
+                confidence=clamp(number_of(row, "confidence", 0.0)),
                 origin=derived or seeded,
                 actor=self._actor,
                 now=now,
@@ -253,7 +264,7 @@ class _Import:
             condition = object_of(row, "falsifiable_condition")
             if condition:
                 self._attach(cx, fact.id, condition, now)
-        self._ended(row, "fact", fact.id)
+            self._ended(cx, row, "fact", fact.id, now)
 
     def _attach(self, cx: Connection, fact: str, condition: Mapping[str, Any], now: int) -> None:
         try:
@@ -266,35 +277,34 @@ class _Import:
     def _procedure(self, row: Row) -> None:
         if self._known("procedures", row["id"]):
             return
-        added = self._saver.file(
-            row["template_content"], "procedures", self._wing, authored_at=written_at(row)
-        )
+        text = text_of(row, "template_content")
+        added = self._saver.file(text, "procedures", self._wing, authored_at=written_at(row))
         with self._palace.ledger.write() as cx:
             now = self._palace.ledger.clock()
             describe(cx, added.id, now, origin=ASSERTION)
             found = add_procedure(
                 cx,
-                shown(row["template_content"], self._palace.salt),
+                shown(text, self._palace.salt),
                 origin="import",
                 actor=self._actor,
                 now=now,
                 trigger=shown(row["trigger_condition"] or "", self._palace.salt),
                 task_type=row["task_type"] or "",
-                weight=float(row["activation_weight"] or 0.5),
+                weight=number_of(row, "activation_weight", 0.5),
                 drawer=added.id,
                 wing=self._wing,
                 sources=self._sources(cx, list_of(row, "source_episode_ids")),
                 tags=list_of(row, "tags_json"),
                 metadata={**public(object_of(row, "metadata_json")), "created_at": row.get("created_at")},
             )
-            set_counts(cx, found.id, int(row["success_count"] or 0), int(row["failure_count"] or 0))
+            set_counts(cx, found.id, count_of(row, "success_count"), count_of(row, "failure_count"))
             self._came(cx, "procedures", "procedure", found.id, row["id"])
 
     def _hypothesis(self, row: Row) -> None:
         if self._known("hypotheses", row["id"]):
             return
         id_, now = new_id("hypothesis"), self._palace.ledger.clock()
-        text = shown(row["hypothesis_text"], self._palace.salt)
+        text = shown(text_of(row, "hypothesis_text"), self._palace.salt)
         pair = json_of(row.get("concept_pair"))
         status = row["status"] if row["status"] in _STATUSES else "pending"
         with self._palace.ledger.write() as cx:
@@ -304,13 +314,13 @@ class _Import:
                     id=id_,
                     text=text,
                     rationale=str(pair.get("rationale", "")) if isinstance(pair, dict) else "",
-                    confidence=clamp(float(row["confidence"] or 0.2)),
+                    confidence=clamp(number_of(row, "confidence", 0.2)),
                     status=status,
                     origin="import",
                     wing=self._wing,
-                    push_count=int(row["push_count"] or 0),
-                    ignore_count=int(row["ignore_count"] or 0),
-                    stability_count=int(row["stability_count"] or 0),
+                    push_count=count_of(row, "push_count"),
+                    ignore_count=count_of(row, "ignore_count"),
+                    stability_count=count_of(row, "stability_count"),
                     cycles_json="[]",
                     seeds_json=to_json([source.id for source in sources]),
                     nodes_json=to_json(list_of(row, "source_node_ids")),
@@ -325,7 +335,7 @@ class _Import:
             self._came(cx, "hypotheses", "hypothesis", id_, row["id"])
 
     def _preference(self, row: Row) -> None:
-        text = shown(row["preference_text"], self._palace.salt)
+        text = shown(text_of(row, "preference_text"), self._palace.salt)
         if self._known("preferences", row["id"]):
             return
         now = self._palace.ledger.clock()
@@ -342,16 +352,16 @@ class _Import:
                     text=text,
                     type=row["preference_type"] or "general",
                     polarity=1,
-                    confidence=clamp(float(row["confidence"] or 0.3)),
-                    signal_strength=float(row["signal_strength"] or 0.0),
+                    confidence=clamp(number_of(row, "confidence", 0.3)),
+                    signal_strength=number_of(row, "signal_strength", 0.0),
                     status=row["status"] if row["status"] in _STATUSES else "pending",
                     trigger=row["trigger_context"] or "",
                     origin="import",
                     wing=self._wing,
                     norm_hash=norm_hash(text),
                     conflicts_json="[]",
-                    push_count=int(row["push_count"] or 0),
-                    ignore_count=int(row["ignore_count"] or 0),
+                    push_count=count_of(row, "push_count"),
+                    ignore_count=count_of(row, "ignore_count"),
                     metadata_json=to_json(object_of(row, "metadata_json")),
                     created_at=moment_of(row.get("created_at"), now),
                     updated_at=now,
@@ -368,21 +378,20 @@ class _Import:
         now = self._palace.ledger.clock()
         with self._palace.ledger.write() as cx:
             ends = [aliased(cx, row[name]) for name in ("source_id", "target_id")]
-            if None in ends or row["relation_type"] not in RELATIONS:
-                self._told.dropped["edges"] += 1
-                return
             source, target = ends
-            assert source is not None and target is not None
-            weight = clamp(float(row["weight"]), -1.0, 1.0)
+            if source is None or target is None or row["relation_type"] not in RELATIONS:
+                self._told.dropped["edges"] += 1
+                why = "one end is not known" if None in ends else "there is no such relation"
+                self._told.warnings.append(f"{alias}: {why}")
+                return
+            weight = clamp(number_of(row, "weight", 0.0), -1.0, 1.0)
             add_edge(cx, source, target, row["relation_type"], weight, origin="import", now=now)
             self._came(cx, "edges", "edge", alias, alias)
 
-    def _ended(self, row: Row, kind: str, id_: str) -> None:
+    def _ended(self, cx: Connection, row: Row, kind: str, id_: str, now: int) -> None:
         if row.get("invalidated_at"):
-            now = self._palace.ledger.clock()
             reason = str(object_of(row, "metadata_json").get("expire_reason") or row["invalidated_at"])
-            with self._palace.ledger.write() as cx:
-                expire(cx, kind, id_, reason=f"had expired: {reason}", actor=self._actor, now=now)
+            expire(cx, kind, id_, reason=f"had expired: {reason}", actor=self._actor, now=now)
 
     def _sources(self, cx: Connection, ids: list[Any]) -> list[Source]:
         known = [aliased(cx, str(id_)) for id_ in ids]

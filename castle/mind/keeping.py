@@ -115,8 +115,8 @@ class Keeper:
             told = [
                 {
                     "what": change.what,
-                    "old": change.old,
-                    "new": change.new,
+                    "old": _when(change.what, change.old),
+                    "new": _when(change.what, change.new),
                     "reason": change.reason,
                     "actor": change.actor,
                     "evidence": list(change.evidence),
@@ -164,3 +164,8 @@ class Keeper:
             return bool(wanted & set(words(content)))
 
         return [key for key in keys if holds(key)]
+
+
+def _when(what: str, value: str) -> str:
+    """Return a value of the history as it may be shown: when something expired, as a time."""
+    return to_iso(int(value)) if what == "expired" and value.isdigit() else value

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castle.errors import UsageError
+from castle.errors import PalaceError, UsageError
 from castle.llm.budget import DAILY_CALLS, Budget, Metered
 from castle.mind.asking import Recalled, read
 from castle.mind.associating import associate
@@ -170,6 +171,8 @@ class Mind:
         known, and the next call goes on.
         """
         session_id = short("session_id", self._shown(session_id).strip())
+        if not session_id:
+            raise UsageError("session_id is empty: name the session that ends")
         if completed:
             self.complete(completed)
         return end(self.palace, self._saver, session_id, actor=self.actor)
@@ -204,7 +207,8 @@ class Mind:
         if not palace.unready:
             vector = palace.space.embedder.embed_query(context_text)
             if not palace.ledger.read_only:
-                embed_missing(palace, seconds=HASTE_SECONDS)
+                with suppress(PalaceError):
+                    embed_missing(palace, seconds=HASTE_SECONDS)
         with palace.ledger.read() as cx:
             found = match(
                 palace,
@@ -219,7 +223,7 @@ class Mind:
             )
             matched = [self._matched(cx, one, now) for one in found]
         if found and not palace.ledger.read_only:
-            with palace.ledger.write() as cx:
+            with suppress(PalaceError), palace.ledger.write() as cx:
                 triggered(cx, found, now)
         return matched
 

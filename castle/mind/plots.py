@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from castle.errors import CastleError
 from castle.mind.consolidation.cycle import JOB
 from castle.mind.working import ENDANGERED, FAINT, SESSION_END, TAU_SECONDS, attention
+from castle.store.drafts import draft_beside
 from castle.store.mind_cycles import STATES, last_cycle, scores_of, strongest_edges, texts
 from castle.store.mind_texts import texts_of
 from castle.store.mind_working import items
@@ -115,7 +116,9 @@ def _save(figure: Any, path: Path) -> None:
         # A script that the font does not know is drawn as boxes; that is no reason to say so on a terminal.
         warnings.simplefilter("ignore")
         about = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-        figure.savefig(path, dpi=120, metadata=about)
+        with draft_beside(path) as draft:
+            figure.savefig(draft / path.name, dpi=120, metadata=about)
+            (draft / path.name).replace(path)
 
 
 def _attention(axes: Any, working: Sequence[tuple[float, float]]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from castle.clock import parse_iso
-from castle.errors import CastleError, ModelError, PalaceBusyError, UsageError
+from castle.errors import CastleError, ModelError, PalaceError, UsageError
 from castle.mind.accesses import note
 from castle.mind.asking import Asked, Recalled
 from castle.mind.fusing import Fusion, Key, joined
@@ -172,7 +172,7 @@ class _Run:
             self.vector = palace.space.embedder.embed_query(self.query)
             if not palace.ledger.read_only:
                 embed_missing(palace, EMBEDDED_AT_ONCE, _HASTE, seconds=EMBED_SECONDS)
-        except PalaceBusyError:
+        except PalaceError:
             pass
         except ModelError as error:
             self.degraded.append(f"words only: {error}")

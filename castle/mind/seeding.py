@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from castle.errors import UsageError
+from castle.errors import NotFoundError, UsageError
 from castle.mind.conditions.verifying import attach, check_expression
 from castle.mind.given import shown
 from castle.store.mind_episodes import ASSERTION, describe
 from castle.store.mind_facts import add_fact, change_confidence, get_fact, set_statement
-from castle.store.mind_rows import add_alias, aliased, norm_hash, resolve
+from castle.store.mind_rows import add_alias, aliased, history, norm_hash, resolve
 from castle.store.mind_values import Source
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from castle.mind.saving import Saver
     from castle.mine.notes import Added
     from castle.store.palace import Palace
+
+FILE_SAYS = "the seed file says so"
 
 
 class Entry(BaseModel):
@@ -86,7 +89,7 @@ def seed(saver: Saver, palace: Palace, knowledge: object, *, actor: str, name: s
             counts[_one(saver, palace, Entry.model_validate(raw), actor)] += 1
         except ValidationError as error:
             warnings.append(f"{file}entry {number}: {_told(error)}")
-        except UsageError as error:
+        except (UsageError, NotFoundError) as error:
             warnings.append(f"{file}entry {number}: {error}")
     return Seeded(**counts, warnings=tuple(warnings))
 
@@ -130,13 +133,19 @@ def _one(saver: Saver, palace: Palace, entry: Entry, actor: str) -> str:
 def _renewed(
     cx: Connection, id_: str, statement: str, confidence: float, drawer: str, actor: str, now: int
 ) -> str:
-    """Bring a fact of before to what the file says now; what became surer meanwhile stays so."""
+    """Bring a fact of before to what the file says now; how sure it became meanwhile is left alone."""
     fact = get_fact(cx, id_)
-    reason, done = "the seed file says so", "unchanged"
+    reason, done = FILE_SAYS, "unchanged"
+    said = [
+        float(change.new)
+        for change in history(cx, "fact", id_)
+        if change.what == "confidence" and change.reason in (FILE_SAYS, "origin seed")
+    ]
+    same = bool(said) and math.isclose(said[-1], confidence, abs_tol=1e-6)
     if fact.statement != statement:
         set_statement(cx, id_, statement, reason=reason, actor=actor, now=now, drawer=drawer)
         done = "updated"
-    if confidence > fact.confidence:
+    if confidence > fact.confidence and not same:
         change_confidence(cx, id_, confidence - fact.confidence, reason=reason, actor=actor, now=now)
         done = "updated"
     return done

@@ -16,6 +16,7 @@ import getpass
 import threading
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -43,11 +44,17 @@ Method = TypeVar("Method", bound=Callable[..., dict[str, Any]])
 
 
 def _answered(method: Method) -> Method:
-    """Turn what is raised on purpose into an answer."""
+    """Turn what is raised on purpose into an answer, and so a text that is none."""
+    taken = signature(method)
+    texts = [name for name, one in taken.parameters.items() if one.annotation == "str"]
 
     @wraps(method)
     def answer(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        given = taken.bind(*args, **kwargs).arguments
         try:
+            for name in texts:
+                if not isinstance(given.get(name, ""), str):
+                    raise UsageError(f"{name} is a text, not {type(given[name]).__name__}")
             return method(*args, **kwargs)
         except CastleError as error:
             return failed(error)

@@ -190,7 +190,7 @@ class Remembering(Searching):
         falsifiable_condition: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Keep a preference that somebody states."""
-        return self._mind().inject_preference(
+        return self._mind(create=True).inject_preference(
             preference_text, preference_type, confidence, trigger_context, falsifiable_condition
         )
 

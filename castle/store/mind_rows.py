@@ -116,6 +116,8 @@ def resolve(cx: Connection, given: str) -> tuple[Kind, str]:
     Raises NotFoundError when there is no such thing, UsageError for what can be no id.
     """
     text = given.strip().lower()
+    if not text:
+        raise UsageError("the id is empty: `castle memory recall` shows ids")
     kind = kind_of(text)
     if kind is not None:
         table = TABLES[kind]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from castle.errors import ModelError
 from tests.cli.conftest import Outcome, Run
 
 
@@ -87,3 +88,56 @@ def test_what_comes_in_and_goes_out(run: Run, own_home: Path, told: Any) -> None
     assert told("env", str(environment))["triggered"] is True
     assert told("verify", "--env", str(environment))["total_checked"] == 0
     assert run("memory", "env", str(out)).code == 2
+
+
+def test_what_no_longer_holds_is_shown_as_expired_and_since_when(run: Run, own_home: Path, told: Any) -> None:
+    condition = 'falsifiable_condition={"field": "node", "operator": ">=", "value": "20"}'
+    id_ = run("memory", "save", "Node 18 is in use", "-t", "semantic", "-o", condition).out.strip()
+    assert run("memory", "forget", id_, "--expire").code == 0
+    shown = run("memory", "get", id_).err
+    assert f"{id_}: expired, " in shown
+    assert '"operator": ">="' in shown
+    at = told("get", id_)["invalidated_at"]
+    assert f"expired: - to {at}" in shown
+    assert "expired" in run("memory", "recall", "node", "--expired").out
+
+
+def test_reports_are_lines_for_a_person(run: Run, own_home: Path) -> None:
+    assert run("memory", "prefs", "--add", "I prefer oak over pine").code == 0
+    preferences = run("memory", "prefs").out
+    assert "    preference_text: I prefer oak over pine\n" in preferences
+    assert "    trigger_context: -\n" in preferences
+    assert "{" not in preferences
+    status = run("memory", "status").out
+    assert "oldest_at -, " in status
+    assert "{" not in status
+    idle = run("memory", "consolidate", "--dry-run", "--wing", "nowhere")
+    assert (idle.code, "there are no episodes yet in wing nowhere" in idle.err) == (0, True)
+    assert "ran: no\n" in idle.out
+
+
+def test_what_is_wrongly_asked_is_told(run: Run, own_home: Path) -> None:
+    assert run("memory", "save", "Oak lasts", "-t", "semantic").code == 0
+    two = run("memory", "prefs", "--add", "I like oak", "--extract")
+    assert (two.code, "--add and --extract ask for different things" in two.err) == (2, True)
+    assert run("memory", "prefs").out.endswith("count: 0\n")
+    assert run("memory", "pool", "--status", "pending", "--feedback", "hyp_1").code == 2
+    for command in ("get", "forget", "session-end"):
+        empty = run("memory", command, "")
+        assert (empty.code, "is empty" in empty.err) == (2, True)
+    assert "there is no wing nowhere" in run("memory", "recall", "oak", "--wing", "nowhere").err
+
+
+def test_a_recall_that_left_something_out_is_done_in_part(
+    run: Run, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("memory", "save", "Oak lasts", "-t", "semantic").code == 0
+    assert run("memory", "recall", "oak").code == 0
+
+    def broken(*_: object) -> object:
+        raise ModelError("the embedder is broken")
+
+    monkeypatch.setattr("castle.models.fake.FakeEmbedder.embed_query", broken)
+    partly = run("memory", "recall", "oak")
+    assert (partly.code, "words only: the embedder is broken" in partly.err) == (3, True)
+    assert "Oak lasts" in partly.out

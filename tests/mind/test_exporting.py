@@ -10,6 +10,16 @@ import pytest
 from castle import Castle
 from castle.errors import UsageError
 
+SESSION: dict[str, object] = {
+    "id": "new",
+    "platform": "",
+    "wing": "w",
+    "cwd": "",
+    "transcript": "",
+    "offsets_json": "{}",
+    "started_at": 1,
+}
+
 
 @pytest.fixture
 def castle(tmp_path: Path) -> Castle:
@@ -29,6 +39,7 @@ def test_a_mind_moves_to_another_palace(castle: Castle, tmp_path: Path) -> None:
     done = other.memory_take_in(file)
     # Its drawers are not there: what is only about them is left out.
     assert done.dropped == {"mem_episodes": counts["mem_episodes"]}
+    assert "castle import" in done.warnings[0]
     assert dict(done.added) == {n: c for n, c in counts.items() if n != "mem_episodes"}
     again = other.memory_take_in(file)
     assert not again.added and again.known == done.added
@@ -56,6 +67,14 @@ def test_into_the_palace_it_came_from_nothing_is_added(castle: Castle, tmp_path:
         [None, {"t": "drawers", "id": "x"}],
         [None, {"t": "mem_meta", "key": "a", "value": "b", "more": 1}],
         [None, "{"],
+        [None, "[" * 100_000],
+        [None, {"t": "mem_meta", "key": "a"}],
+        [None, {"t": "mem_meta", "key": ["a"], "value": "b"}],
+        [None, {"t": "mem_sessions", **SESSION, "ended_at": 2**70}],
+        [None, {"t": "mem_sessions", **SESSION, "ended_at": True}],
+        [None, {"t": "mem_sessions", **SESSION, "wing": "\ud800"}],
+        [None, {"t": "mem_sessions", **SESSION, "offsets_json": "nothing"}],
+        [None, {"t": "mem_vectors_", "id": "x"}],
     ],
 )
 def test_what_is_no_export_changes_nothing(castle: Castle, tmp_path: Path, lines: list[object]) -> None:

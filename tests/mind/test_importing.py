@@ -15,6 +15,7 @@ from castle.clock import parse_iso
 from castle.errors import UsageError
 from castle.mind.mind import Mind
 from castle.mind.seeding import read_seed
+from castle.store.mind_facts import change_confidence
 
 TIMES = "created_at TEXT, tags_json TEXT DEFAULT '[]', metadata_json TEXT DEFAULT '{}'"
 SCHEMA = f"""
@@ -179,6 +180,45 @@ def test_everything_comes_once_and_is_known_by_its_old_id(mind: Mind, database: 
     assert "hasty" not in repr(mind.recall("hasty").memories)
 
 
+def test_a_row_that_is_damaged_stops_no_other(mind: Mind, database: Path) -> None:
+    with closing(sqlite3.connect(database)) as cx:
+        for id_, content in (("b1", None), ("b2", b"\xff\xfe")):
+            put(cx, "episodic_memory", {"id": id_, "created_at": AT, "content": content})
+        put(cx, "episodic_memory", {"id": "b3", "content": "Fog", "valence": float("inf"), "created_at": "?"})
+        put(cx, "episodic_memory", {"id": "b4", "content": "Rain", "valence": "wet", "metadata_json": "{["})
+        cx.execute("INSERT INTO episodic_memory (id, content) VALUES ('b5', CAST(X'68ff' AS TEXT))")
+        put(cx, "semantic_memory", {"id": "b6", "content": "Ice floats", "confidence": "sure"})
+        counts = {"activation_weight": float("inf"), "success_count": -4, "failure_count": "many"}
+        put(cx, "procedural_memory", {"id": "b7", "template_content": "Row home", **counts})
+        cx.commit()
+    told = mind.import_database(database)
+    assert {"episodic_memory b1: content is no text", "episodic_memory b2: content is no text"} <= {
+        *told.warnings
+    }
+    assert told.dropped["episodic_memory"] == 3
+    assert [mind.get(id_)[0].content for id_ in ("b3", "b4", "b5")] == ["Fog", "Rain", "h\ufffd"]
+    assert (mind.get("b4")[0].valence, mind.get("b6")[0].confidence) == (0.0, 0.0)
+    weighed = mind.get("b7")[0].metadata
+    assert [weighed[k] for k in ("activation_weight", "success_count", "failure_count")] == [0.5, 0, 0]
+    assert "edge:f1:ghost:part_of: one end is not known" in told.warnings
+
+
+@pytest.mark.parametrize(("broken", "id_"), [("expire", "e3"), ("set_state", "e9")])
+def test_a_row_comes_whole_or_not_at_all(
+    mind: Mind, database: Path, monkeypatch: pytest.MonkeyPatch, broken: str, id_: str
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"castle.mind.importing.{broken}", killed)
+        with pytest.raises(KeyboardInterrupt):
+            mind.import_database(database)
+    mind.import_database(database)
+    memory, _ = mind.get(id_)
+    assert memory.expired if broken == "expire" else memory.state == "cold"
+
+
 def test_what_is_no_such_database_is_refused(mind: Mind, tmp_path: Path) -> None:
     text = tmp_path / "x.db"
     text.write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
@@ -198,10 +238,11 @@ def test_a_seed_file_is_believed_once_and_followed(mind: Mind, tmp_path: Path) -
         {"content": "", "confidence": 0.5},
         {"content": "x", "confidence": 3},
         {"content": "y", "falsifiable_condition": {"field": "a", "operator": "sings"}},
+        {"content": "z", "source_references": ["nobody"]},
     ]
     path.write_text(json.dumps({"seed_knowledge": entries}), encoding="utf-8")
     done = mind.seed(read_seed(path))
-    assert (done.added, done.updated, done.unchanged, len(done.warnings)) == (2, 0, 0, 3)
+    assert (done.added, done.updated, done.unchanged, len(done.warnings)) == (2, 0, 0, 4)
     done = mind.seed(read_seed(path))
     assert (done.added, done.updated, done.unchanged) == (0, 0, 2)
     entries[0] |= {"content": "Water boils at 99.97 °C"}
@@ -216,6 +257,19 @@ def test_a_seed_file_is_believed_once_and_followed(mind: Mind, tmp_path: Path) -
     path.write_text("{", encoding="utf-8")
     with pytest.raises(UsageError, match="JSON"):
         read_seed(path)
+
+
+def test_the_same_seed_file_raises_no_belief_that_was_lowered(mind: Mind) -> None:
+    entry = {"content": "The bridge is open", "confidence": 0.45}
+    mind.seed({"seed_knowledge": [entry]})
+    (fact,) = mind.recall("bridge", {"memory_type": "semantic"}).memories
+    with mind.palace.ledger.write() as cx:
+        change_confidence(cx, fact.id, -0.2, reason="it was closed", actor="ann", now=1)
+    done = mind.seed({"seed_knowledge": [entry]})
+    assert (done.unchanged, mind.get(fact.id)[0].confidence) == (1, 0.25)
+    done = mind.seed({"seed_knowledge": [{**entry, "confidence": 0.4}]})
+    assert (done.updated, mind.get(fact.id)[0].confidence) == (1, 0.4)
+    assert mind.seed({"seed_knowledge": [{**entry, "confidence": 0.4}]}).unchanged == 1
 
 
 def test_pieces_of_a_turn_that_was_mined_are_that_turn(mind: Mind, database: Path, tmp_path: Path) -> None:

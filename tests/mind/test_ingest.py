@@ -296,6 +296,8 @@ def test_transcripts_are_noted_for_the_drainer_only_when_told_here(castle: Castl
         {"content": "x", "memory_type": "eternal"},
         {"content": "x", "event_id": "two words"},
         {"content": 5},
+        {"content": "x", "metadata": {"n": float("nan")}},
+        {"content": "x", "tags": ["t" * 501]},
     ],
 )
 def test_what_is_no_event_is_refused(castle: Castle, body: object) -> None:

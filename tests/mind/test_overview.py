@@ -84,6 +84,11 @@ def test_a_mistake_is_an_answer(ms: MemorySystem) -> None:
     assert "number between 0 and 1" in ms.save("x", memory_type="semantic", confidence=7)["error"]
     assert ms.recall("  ")["status"] == "error"
     assert ms.get("fct_0000000000000000")["status"] == "error"
+    nothing: Any = None
+    assert ms.get(nothing)["error"] == "memory_id is a text, not NoneType"
+    assert ms.recall(nothing)["error"] == "query is a text, not NoneType"
+    assert ms.save(nothing)["error"] == "content is a text, not NoneType"
+    assert ms.session_end(session_id=nothing)["status"] == "error"
 
 
 def test_a_palace_is_where_the_database_was_named_and_keeps_what_it_knows(tmp_path: Path) -> None:

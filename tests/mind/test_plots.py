@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 
@@ -66,3 +67,20 @@ def test_pictures_are_written_as_png_and_svg(palace: Palace, mind: Mind, save: S
     blocked.write_text("", encoding="utf-8")
     with pytest.raises(CastleError, match="cannot be written"):
         plot(palace, blocked)
+
+
+@pytest.mark.extras
+def test_a_picture_that_cannot_be_finished_leaves_nothing(
+    palace: Palace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = pytest.importorskip("matplotlib.figure")
+
+    def half(_: object, path: Path, **__: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(figures.Figure, "savefig", half)
+    with pytest.raises(CastleError, match="No space left"):
+        plot(palace, tmp_path)
+    assert list(tmp_path.glob("*.png")) == []
+    assert list(tmp_path.glob(".*.draft")) == []

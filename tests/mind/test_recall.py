@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from castle.errors import PalaceBusyError, UsageError
+from castle.errors import PalaceBusyError, PalaceError, UsageError
 from castle.mind.mind import Mind
 from castle.novelty.scoring import update
 from castle.search.pipeline import search
@@ -210,6 +210,20 @@ def test_looking_counts_and_a_busy_palace_goes_without(
         change_item(cx, item.id, was_referenced=False)
     assert mind.recall("rope").memories
     assert not mind.get(item.id)[0].was_referenced
+
+
+def test_a_full_disk_is_no_reason_to_recall_nothing(
+    mind: Mind, palace: Palace, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("Oak lasts", "semantic")
+    way = save("Caulk the seams", "procedural", trigger_condition="leak")
+
+    def full(*_: object, **__: object) -> None:
+        raise PalaceError("the disk is full")
+
+    monkeypatch.setattr(palace.ledger, "write", full)
+    assert mind.recall("oak lasts").memories[0].content == "Oak lasts"
+    assert [one.template.id for one in mind.match_procedures("leak")] == [way.id]
 
 
 def test_secrets_are_masked_wherever_they_were_said(mind: Mind, save: Save) -> None:

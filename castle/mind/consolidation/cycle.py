@@ -163,7 +163,8 @@ class _Run:
             self.counted_to = int(latest.result.get("counted_to", -1))
             self.counted_at = int(latest.result.get("counted_at", 0))
         if not len(found):
-            return self.told(note="there are no episodes yet")
+            where = f" in wing {self.wing}" if self.wing else ""
+            return self.told(note=f"there are no episodes yet{where}")
         if last is not None and not self._changed(found, last):
             return self.told(len(found), last, note="nothing has changed since the last cycle")
         if self.dry_run:
