@@ -62,7 +62,8 @@ def conflicts_in(palace: Palace, cx: Connection) -> list[dict[str, Any]]:
                     "similarity": round(near, 3),
                     "reason": reason,
                     "possible": bool(possible),
-                    "hint": "deny the one that is wrong with memory_record_preference_feedback",
+                    "hint": "deny the one that is wrong: memory_record_preference_feedback, or "
+                    "castle memory prefs --feedback ID --no",
                 }
             )
     return gathered
