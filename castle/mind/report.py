@@ -17,7 +17,7 @@ from castle.mind.working import ENDANGERED, attention
 from castle.store.mind_edges import sizes
 from castle.store.mind_episodes import count, is_episode
 from castle.store.mind_index import waiting
-from castle.store.mind_ingest import count_queued
+from castle.store.mind_ingest import count_queued, refused
 from castle.store.mind_suggestions import suggestions
 from castle.store.mind_tables import (
     mem_conditions,
@@ -49,6 +49,7 @@ def status(palace: Palace, budget: Budget, provider: Provider | None) -> dict[st
         pending = waiting(cx, palace.identity.identity)
         nodes, edges = sizes(cx)
         sessions, going = count_sessions(cx)
+        unfiled, why = refused(cx)
         report: dict[str, Any] = {
             "layers": {
                 "working": _working(cx, now),
@@ -81,6 +82,8 @@ def status(palace: Palace, budget: Budget, provider: Provider | None) -> dict[st
         }
     if pending and not palace.unready and palace.embedder_loaded:
         reasons.append(f"{pending} things have no vector yet")
+    if unfiled:
+        reasons.append(f"{unfiled} events of hosts could not be filed and are tried again: {why}")
     for name, told in report["background"].items():
         if told.get("error"):
             reasons.append(f"the background job {name} failed: {told['error']}")

@@ -117,6 +117,13 @@ def count_queued(cx: Connection) -> dict[str, int]:
     return {state: int(count) for state, count in cx.execute(query)}
 
 
+def refused(cx: Connection) -> tuple[int, str]:
+    """Return how many waiting events could not be filed when that was tried, and why the last could not."""
+    query = select(_QUEUE.error).where(_QUEUE.state == PENDING, _QUEUE.attempts > 0).order_by(_QUEUE.at)
+    errors = list(cx.execute(query).scalars())
+    return len(errors), errors[-1] if errors else ""
+
+
 def forget_settled(cx: Connection, before: int) -> int:
     """Forget events that were settled and came before a time; returns how many."""
     done = and_(_QUEUE.at < before, _QUEUE.state.not_in((PENDING, HELD)))

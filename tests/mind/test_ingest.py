@@ -243,6 +243,27 @@ def test_without_a_transcript_the_event_becomes_the_drawer(castle: Castle, clock
     assert castle.absorb() is None
 
 
+def test_what_could_not_be_filed_is_told_and_tried_again(
+    castle: Castle, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    castle.ingest(prompt())
+    castle.absorb()
+    clock.now += (IDLE_SECONDS + 1) * SECOND
+    with monkeypatch.context() as patch:
+
+        def fails(*_: object) -> None:
+            raise UsageError("the harbour is closed")
+
+        patch.setattr("castle.mind.mind.Mind.save", fails)
+        castle.absorb()
+    told = castle.memory_status()
+    assert told["health"] == "degraded"
+    assert any("1 events of hosts" in why and "the harbour is closed" in why for why in told["reasons"])
+    done = castle.absorb()
+    assert done is not None and done.filed == 1
+    assert not any("of hosts" in why for why in castle.memory_status()["reasons"])
+
+
 def test_a_transcript_that_never_comes_loses_nothing(castle: Castle, clock: TurnedClock) -> None:
     castle.ingest(prompt(transcript_path="/nowhere/s1.jsonl"))
     clock.now += (MISSING_SECONDS - 60) * SECOND
