@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from castle.records import StageScore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A drawer on its way to becoming a hit.
 
@@ -31,12 +32,18 @@ class Candidate:
     quality_boost: float = 1.0
     score_pre_quality: float | None = None
 
+    def but(self, **values: Any) -> Candidate:
+        """Return a copy with other values. A search makes a thousand; ``replace`` takes ten times as long."""
+        copy = object.__new__(Candidate)
+        copy.__dict__.update(self.__dict__, **values)
+        return copy
+
 
 def ranked(candidates: Sequence[Candidate], stage: str) -> list[Candidate]:
     """Sort by descending score, equal scores in the order given, and note each one's rank and score."""
     ordered = sorted(candidates, key=lambda candidate: -candidate.score)
     return [
-        replace(candidate, stages={**candidate.stages, stage: StageScore(rank, candidate.score)})
+        candidate.but(stages={**candidate.stages, stage: StageScore(rank, candidate.score)})
         for rank, candidate in enumerate(ordered, start=1)
     ]
 
@@ -49,8 +56,7 @@ def boosted(candidates: Sequence[Candidate], factors: Mapping[str, float], stage
     scores = {c.id: c.score * factors.get(c.id, 1.0) for c in candidates}
     ordered = sorted(candidates, key=lambda candidate: -scores[candidate.id])
     return [
-        replace(
-            c,
+        c.but(
             score=min(scores[c.id], 1.0),
             boosts={**c.boosts, stage: factors[c.id]} if c.id in factors else c.boosts,
             stages={**c.stages, stage: StageScore(rank, min(scores[c.id], 1.0))},

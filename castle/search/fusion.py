@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from castle.records import StageScore
 from castle.search.candidates import Candidate
@@ -84,7 +83,7 @@ def with_signals(
         held = {name: scores[candidate.id] for name, scores in spoken.items() if candidate.id in scores}
         score = (candidate.score / best + sum(weights[name] * value for name, value in held.items())) / total
         stages = {name: StageScore(ranks[name][candidate.id], value) for name, value in held.items()}
-        added.append(replace(candidate, score=score, stages={**candidate.stages, **stages}))
+        added.append(candidate.but(score=score, stages={**candidate.stages, **stages}))
     return sorted(added, key=lambda candidate: -candidate.score)
 
 
@@ -100,7 +99,7 @@ def favoured(read: Sequence[Candidate], signals: Signals, weights: Mapping[str, 
         against = sum(weight * (1.0 - scores.get(candidate.id, 0.0)) for weight, scores in spoken)
         odds = math.exp(-EVIDENCE * against)
         p = min(candidate.score, _SUREST)
-        changed.append(replace(candidate, score=p * odds / (1.0 - p + p * odds) if p > 0 else p))
+        changed.append(candidate.but(score=p * odds / (1.0 - p + p * odds) if p > 0 else p))
     return sorted(changed, key=lambda candidate: -candidate.score)
 
 
@@ -126,7 +125,7 @@ def among_kin(
         for id_, value in own.items()
     }
     shift = max(own.values()) - max(around.values())
-    changed = [replace(c, score=probability(around[c.id] + shift)) for c in read]
+    changed = [c.but(score=probability(around[c.id] + shift)) for c in read]
     return sorted(changed, key=lambda candidate: -candidate.score)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from castle.errors import CastleError
 from castle.llm.base import LlmError, Provider, json_object, one_line
@@ -55,8 +54,8 @@ def judge(
         return pool + tail, JudgeStatus(False, n, provider.model, seconds, one_line(str(error), 500))
     seconds = time.perf_counter() - started
     scores = _descending([c.score for c in pool], [c.score for c in tail])
-    judged = [replace(pool[index], score=score) for index, score in zip(order, scores[:n], strict=True)]
-    rest = [replace(item, score=score) for item, score in zip(tail, scores[n:], strict=True)]
+    judged = [pool[index].but(score=score) for index, score in zip(order, scores[:n], strict=True)]
+    rest = [item.but(score=score) for item, score in zip(tail, scores[n:], strict=True)]
     return ranked(judged, "judge") + rest, JudgeStatus(order != list(range(n)), n, provider.model, seconds)
 
 

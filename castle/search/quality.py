@@ -8,7 +8,6 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from castle.search.candidates import Candidate, ranked
 from castle.search.options import QualityTuning
@@ -47,7 +46,7 @@ def quality(
             note(failure)
     # The cap comes after the sort: two candidates above 1 keep their order.
     lifted.sort(key=lambda candidate: -candidate.score)
-    return ranked([replace(candidate, score=min(1.0, candidate.score)) for candidate in lifted], STAGE)
+    return ranked([candidate.but(score=min(1.0, candidate.score)) for candidate in lifted], STAGE)
 
 
 def tier_of(score: float, tuning: QualityTuning) -> tuple[str | None, float]:
@@ -81,8 +80,8 @@ def _lifted(
     strength: float,
     failures: dict[str, str],
 ) -> Candidate:
-    neutral = replace(
-        candidate, quality_score=None, quality_tier=None, quality_boost=1.0, score_pre_quality=candidate.score
+    neutral = candidate.but(
+        quality_score=None, quality_tier=None, quality_boost=1.0, score_pre_quality=candidate.score
     )
     if candidate.id not in texts:
         return neutral
@@ -97,8 +96,7 @@ def _lifted(
         return neutral
     tier, factor = tier_of(score, tuning)
     applied = factor**strength
-    return replace(
-        neutral,
+    return neutral.but(
         score=candidate.score * applied,
         boosts={**candidate.boosts, STAGE: applied},
         quality_score=score,

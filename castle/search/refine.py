@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castle.clock import to_iso
@@ -263,4 +263,4 @@ def _below(ranked: Sequence[Candidate], done: Sequence[Candidate]) -> list[Candi
     if not done:
         return list(ranked)
     ceiling = done[-1].score
-    return [c if c.score <= ceiling else replace(c, score=ceiling) for c in ranked]
+    return [c if c.score <= ceiling else c.but(score=ceiling) for c in ranked]

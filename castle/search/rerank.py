@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castle.errors import UnreadableError
@@ -58,12 +58,12 @@ def rerank(
     blend = encoder.blend if blend is None else blend
     best = max(candidate.score for candidate in head)
     read = [
-        replace(candidate, score=_blended(float(relevance), _share(candidate.score, best), blend))
+        candidate.but(score=_blended(float(relevance), _share(candidate.score, best), blend))
         for relevance, candidate in zip(relevances, head, strict=True)
     ]
     least = min(candidate.score for candidate in read)
     highest = max((candidate.score for candidate in tail), default=0.0)
-    unread = [replace(candidate, score=least * _share(candidate.score, highest)) for candidate in tail]
+    unread = [candidate.but(score=least * _share(candidate.score, highest)) for candidate in tail]
     return [*ranked(read, STAGE), *unread]
 
 

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from castle.search.candidates import Candidate, ranked
@@ -191,7 +191,7 @@ def soar(
     boosted = [_boosted(candidate, tags.get(candidate.id, ()), power) for candidate in candidates]
     # The cap comes after the sort: two candidates above 1 keep their order.
     boosted.sort(key=lambda candidate: -candidate.score)
-    return ranked([replace(candidate, score=min(1.0, candidate.score)) for candidate in boosted], "soar")
+    return ranked([candidate.but(score=min(1.0, candidate.score)) for candidate in boosted], "soar")
 
 
 def _boosted(candidate: Candidate, tags: tuple[str, ...], power: float) -> Candidate:
@@ -202,8 +202,7 @@ def _boosted(candidate: Candidate, tags: tuple[str, ...], power: float) -> Candi
             )
     factors = {tag: MULTIPLIERS[tag] for tag in tags if tag in MULTIPLIERS}
     boost = combined(factors.values()) ** power
-    return replace(
-        candidate,
+    return candidate.but(
         score=candidate.score * boost,
         soar_tags=tags,
         soar_boost=boost,
