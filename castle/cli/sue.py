@@ -64,10 +64,12 @@ def review(
             lens=lens,
             max_turns=max_turns,
             timeout=timeout,
-            wait=wait,
         )
-    if begun.external:
-        note(f"the text of {counted(len(begun.drawers), 'drawer')} goes to {begun.place} ({begun.model})")
+        if begun.external:
+            note(f"the text of {counted(len(begun.drawers), 'drawer')} goes to {begun.place} ({begun.model})")
+        if wait:
+            note(f"review {begun.id[:12]} goes on by itself should this be broken off")
+            begun = service.sue_wait(begun.id)
     _tell(begun, as_json)
     return _code(begun)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol, cast
 
 from castle.errors import ModelError
 
@@ -48,6 +50,13 @@ class Provider(Protocol):
         of processes. What is private belongs in ``prompt``. ``json`` asks for one JSON object; the answer may
         still be wrapped in prose, so read it with ``json_object``.
         """
+
+
+def held_to(provider: Provider, schema: Mapping[str, Any]) -> Provider:
+    """Return the provider with its answers held to a JSON schema, where it is one that can do so."""
+    if "schema" not in getattr(provider, "__dataclass_fields__", {}):
+        return provider
+    return cast(Provider, replace(cast(Any, provider), schema=schema))
 
 
 class Unusable:

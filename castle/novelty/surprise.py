@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from castle.llm.asking import ask
-from castle.llm.base import Provider
+from castle.llm.base import Provider, held_to
 
 PRIORS = 20
 """Earlier drawers that the model is shown."""
+
+MOST_REASONING = 160
+"""Characters to which a server is held: a small model would never come to an end. More is no fault."""
 
 INSTRUCTIONS = """\
 You judge how predictable a note is for somebody who knows some earlier notes of the same collection. \
@@ -29,7 +32,7 @@ class Rating(BaseModel):
     """The model's answer."""
 
     score: int = Field(ge=1, le=10)
-    reasoning: str
+    reasoning: str = Field(json_schema_extra={"maxLength": MOST_REASONING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ def llm_surprise(provider: Provider, text: str, earlier: Sequence[str]) -> Surpr
 
     Texts must be served ones: they may leave the machine.
     """
+    provider = held_to(provider, Rating.model_json_schema())
     rating = ask(provider, INSTRUCTIONS, Rating, {"earlier": list(earlier[:PRIORS]), "new": text})
     return Surprise(10 - rating.score, rating.reasoning)
 

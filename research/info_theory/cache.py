@@ -25,6 +25,18 @@ class Cache:
         self.root = root
         self._force = set(force)
         self._made: set[Path] = set()
+        self._taken: set[Path] = set()
+        self._begun: set[Path] = set()
+
+    @property
+    def computed(self) -> int:
+        """How many results this run has made."""
+        return len(self._made)
+
+    @property
+    def reused(self) -> int:
+        """How many results of earlier runs it has taken."""
+        return len(self._taken - self._made)
 
     def holds(self, stage: str, key: Mapping[str, Any]) -> bool:
         """Whether the result is there."""
@@ -33,9 +45,9 @@ class Cache:
     def journal(self, stage: str, name: str) -> Path:
         """Return the file in which a stage keeps answers one at a time; a forced stage begins a new one."""
         path = self.root / stage / f"{name}.jsonl"
-        if stage in self._force and path not in self._made:
+        if stage in self._force and path not in self._begun:
             path.unlink(missing_ok=True)
-        self._made.add(path)
+        self._begun.add(path)
         return path
 
     def arrays(self, stage: str, key: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
@@ -45,6 +57,7 @@ class Cache:
             with self._new(path).open("wb") as file:
                 np.savez_compressed(file, allow_pickle=False, **make())
             self._keep(path)
+        self._taken.add(path)
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
 
@@ -54,7 +67,19 @@ class Cache:
         if self._wanted(stage, path):
             self._new(path).write_text(json.dumps(make()), encoding="utf-8")
             self._keep(path)
+        self._taken.add(path)
         return json.loads(path.read_text(encoding="utf-8"))
+
+    def keep(self, stage: str, name: str, value: Any) -> None:
+        """Keep the one result that a stage has for ``name``, in place of an earlier one."""
+        path = self.root / stage / f"{name}.json"
+        self._new(path).write_text(json.dumps(value), encoding="utf-8")
+        self._new(path).replace(path)
+
+    def kept(self, stage: str, name: str) -> Any:
+        """Return what ``keep`` kept, None where nothing is."""
+        path = self.root / stage / f"{name}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
     def _wanted(self, stage: str, path: Path) -> bool:
         return path not in self._made and (stage in self._force or not path.is_file())

@@ -36,6 +36,7 @@ class Dataset:
     """Palaces that are studied together, by name; ``collection`` is the question set that they came from.
 
     ``first`` limits the drawers of each palace to the first of them, for a pilot; 0 takes all.
+    ``filed`` names the states of Castle that filed them.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Dataset:
     collection: Collection | None = None
     work: Path | None = None
     first: int = 0
+    filed: tuple[str, ...] = ()
 
 
 def own(path: Path) -> Dataset:
@@ -55,9 +57,9 @@ def own(path: Path) -> Dataset:
 def question_set(name: str, path: Path, work: Path, say: Say) -> Dataset:
     """Return a question set as palaces below ``work``, filing what is not there yet."""
     collection = READERS[name](path)
-    file_all(collection, work, say)
+    filed = tuple(sorted({entry.code for entry in file_all(collection, work, say)}))
     palaces = {case.name: home(work, collection, case) / "palace" for case in collection.cases}
-    return Dataset(name, palaces, collection, work)
+    return Dataset(name, palaces, collection, work, filed=filed)
 
 
 def pilot(dataset: Dataset, share: float, seed: int) -> Dataset:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.retrieval.asking import CastleSearcher, warm
 from benchmarks.retrieval.cases import Case, Collection
-from benchmarks.retrieval.filing import Say, home
+from benchmarks.retrieval.filing import Say, code_sha256, home
 from benchmarks.retrieval.metrics import Judged, judged, ndcg, recall_all, recall_any
 from castle.novelty import update
 from castle.store.palace import Palace
@@ -46,7 +46,8 @@ MEASURES: Mapping[str, Callable[[Judged], float]] = {
 class Asked:
     """The sessions found for one question, best first, and the gold ones.
 
-    ``ranking`` holds all; ``plain`` and ``weighed`` a page, without and with info-weight.
+    ``ranking`` holds all; ``plain`` and ``weighed`` a page, without and with info-weight. ``code`` is the
+    state of Castle that was asked.
     """
 
     case: str
@@ -55,6 +56,7 @@ class Asked:
     plain: tuple[str, ...]
     weighed: tuple[str, ...]
     gold: frozenset[str]
+    code: str = ""
 
 
 def ask(collection: Collection, work: Path, journal: Path, say: Say) -> list[Asked]:
@@ -70,7 +72,8 @@ def ask(collection: Collection, work: Path, journal: Path, say: Say) -> list[Ask
                     file.flush()
                 gold = next(q.sessions for q in case.questions if q.id == row["question"])
                 ranking, plain, weighed = (tuple(row[name]) for name in ("ranking", "plain", "weighed"))
-                found.append(Asked(case.name, row["question"], ranking, plain, weighed, gold))
+                code = row.get("code", "")
+                found.append(Asked(case.name, row["question"], ranking, plain, weighed, gold, code))
             say(f"asked {number}/{len(collection.cases)} {case.name}")
     return found
 
@@ -97,7 +100,7 @@ def _ask_case(
         plain, weighed = (list(one.search(question, "session", PAGE).names) for one in searchers)
         ranking = list(searchers[0].search(question, "session", ALL).names)
         row = {"case": case.name, "question": question.id, "ranking": ranking, "plain": plain}
-        rows.append({**row, "weighed": weighed, "new": True})
+        rows.append({**row, "weighed": weighed, "code": code_sha256(), "new": True})
     for one in searchers:
         one.close()
     return rows
@@ -160,7 +163,8 @@ def table(
     for share in SHARES:
         values, lost = _random(asked, next(iter(means.values())), share, rng)
         rows.append(_row("at random", share, values, base, drawn, lost))
-    return {"questions": len(asked), "rows": rows, "gate": gate(rows)}
+    code = sorted({item.code for item in asked})
+    return {"questions": len(asked), "code": code, "rows": rows, "gate": gate(rows)}
 
 
 def gate(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ def draw(results: Results, plots: Results, directory: Path) -> list[Path]:
     for name in results["datasets"]:
         for kind, make in _PER_DATA.items():
             written += _save(make(results, plots, name), directory / f"{kind}-{name}")
+        if plots[name].get("surprisal", [[]])[0]:
+            written += _save(_surprisal(results, plots, name), directory / f"surprisal-{name}")
         if results["datasets"][name].get("downstream-eval"):
             written += _save(
                 _downstream(results["datasets"][name]["downstream-eval"]), directory / "downstream"
@@ -86,6 +88,22 @@ def _agreement(results: Results, plots: Results, name: str) -> Figure:
         xlabel="A, 1 - greatest cosine",
         ylabel="B, residual",
         title=f"{name}: rho {entry['rho']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}], {len(a)} shown",
+    )
+    return figure
+
+
+def _surprisal(results: Results, plots: Results, name: str) -> Figure:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=SIZE)
+    a, s = plots[name]["surprisal"]
+    axes.plot(a, s, "o", ms=4, alpha=0.5)
+    entry = results["datasets"][name]["correlations"].get("A,S")
+    told = f"rho {entry['rho']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}], " if entry else ""
+    axes.set(
+        xlabel="A, 1 - greatest cosine",
+        ylabel="S, bits for each character",
+        title=f"{name}: {told}{len(a)} judged by {results['datasets'][name]['llm-surprise']['model']}",
     )
     return figure
 

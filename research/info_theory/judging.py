@@ -1,9 +1,11 @@
-"""Estimator C over a sample: which drawers a model judges, what that costs, and what it said."""
+"""Estimators C and S over a sample: which drawers a model judges, what that costs, and what it said."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +14,22 @@ from numpy.typing import NDArray
 
 from benchmarks.retrieval.filing import Say
 from castle.llm.base import LlmError, Provider
+from castle.llm.openai_compatible import OpenAICompatible
 from castle.novelty.surprise import INSTRUCTIONS, PRIORS, llm_surprise, prompt_sha256
+from research.info_theory import surprisal as surprising
+from research.info_theory.surprisal import surprisal
 
 if TYPE_CHECKING:
     from research.info_theory.study import Table
 
 FLOOR = 5
 """Drawers that every stratum gets, as far as it has them."""
+SAMPLE = 100
+"""Drawers of each data set that are judged, unless another number is named."""
 CHARS_PER_TOKEN = 4
 ANSWER_TOKENS = 60
+
+Measure = Callable[[str, Sequence[str]], float]
 
 
 def allocate(sizes: Mapping[str, int], total: int, floor: int = FLOOR) -> dict[str, int]:
@@ -46,15 +55,31 @@ def allocate(sizes: Mapping[str, int], total: int, floor: int = FLOOR) -> dict[s
 
 
 def sample(table: Table, total: int, seed: int) -> list[int]:
-    """Return rows of the table, drawn from every stratum among drawers with PRIORS earlier ones."""
+    """Return rows of the table, drawn from every stratum among drawers with PRIORS earlier ones.
+
+    With the same seed a larger sample of a stratum holds the smaller one: what was judged stays of use.
+    """
     rng = np.random.default_rng(seed)
     able = {
         str(name): np.flatnonzero((table.stratum == name) & (table.count >= PRIORS))
         for name in np.unique(table.stratum)
     }
     shares = allocate({name: len(rows) for name, rows in able.items()}, total)
-    chosen = [rng.choice(able[name], shares[name], replace=False) for name in sorted(able)]
+    chosen = [rng.permutation(able[name])[: shares[name]] for name in sorted(able)]
     return sorted(int(row) for row in np.concatenate(chosen))
+
+
+def measures(provider: Provider) -> dict[str, Measure]:
+    """Return what a model is asked about a text and those before it: C, and S where it tells probabilities.
+
+    C is the surprise that it says, S the surprisal that its probabilities come to.
+    """
+    found: dict[str, Measure] = {
+        "C": lambda text, earlier: float(llm_surprise(provider, text, earlier).surprise)
+    }
+    if isinstance(provider, OpenAICompatible):
+        found["S"] = partial(surprisal, provider)
+    return found
 
 
 def judge(
@@ -72,36 +97,49 @@ def judge(
     """
     known = _read(journal)
     journal.parent.mkdir(parents=True, exist_ok=True)
-    judged: dict[str, int] = {}
-    failed = 0
+    asked, ways = measures(provider), asked_sha256()
+    judged: dict[str, dict[str, float]] = {name: {} for name in asked}
+    failed = dict.fromkeys(asked, 0)
     with journal.open("a", encoding="utf-8") as file:
         for number, row in enumerate(chosen, start=1):
             palace, place = int(table.palace[row]), int(table.place[row])
             before = [texts[palace][prior] for prior in near[palace][place, :PRIORS] if prior >= 0]
-            key = [table.names[palace], place, str(table.text[row]), provider.model, prompt_sha256()]
-            if json.dumps(key) not in known:
-                try:
-                    found = llm_surprise(provider, texts[palace][place], before)
-                except LlmError as error:
-                    failed += 1
-                    say(f"no judgement: {error}")
-                    continue
-                known[json.dumps(key)] = found.surprise
-                file.write(json.dumps({"key": key, "surprise": found.surprise}) + "\n")
-                file.flush()
-            judged[str(row)] = known[json.dumps(key)]
-            if number % 20 == 0:
+            for name, measure in asked.items():
+                of_model = [name, provider.model, ways[name]]
+                key = json.dumps([table.names[palace], place, str(table.text[row]), *of_model])
+                if key not in known:
+                    try:
+                        known[key] = measure(texts[palace][place], before)
+                    except LlmError as error:
+                        failed[name] += 1
+                        say(f"no {name}: {error}")
+                        continue
+                    file.write(json.dumps({"key": key, "value": known[key]}) + "\n")
+                    file.flush()
+                judged[name][str(row)] = known[key]
+            if number % 10 == 0 or number == len(chosen):
                 say(f"judged {number}/{len(chosen)}")
-    values = list(judged.values())
+    levels = [round(value) for value in judged["C"].values()]
     return {
+        "sample": len(chosen),
         "judged": judged,
         "failed": failed,
         "model": provider.model,
         "provider": provider.name,
-        "prompt": prompt_sha256(),
-        "levels": {str(level): values.count(level) for level in sorted(set(values))},
+        "asked": {name: ways[name] for name in asked},
+        "levels": {str(level): levels.count(level) for level in sorted(set(levels))},
         "reason": "",
     }
+
+
+def asked_sha256() -> dict[str, str]:
+    """Return for each estimator the hash of how a model is asked."""
+    return {"C": prompt_sha256(), "S": hashlib.sha256(Path(surprising.__file__).read_bytes()).hexdigest()}
+
+
+def skipped(reason: str) -> dict[str, Any]:
+    """Return what stands in the place of judgements where there are none."""
+    return {"sample": 0, "judged": {}, "failed": {}, "levels": {}, "reason": reason}
 
 
 def cost(table: Table, chosen: Sequence[int], usd_per_million: float) -> dict[str, float]:
@@ -112,13 +150,17 @@ def cost(table: Table, chosen: Sequence[int], usd_per_million: float) -> dict[st
     return {"calls": len(chosen), "tokens": round(tokens), "usd": tokens / 1e6 * usd_per_million}
 
 
-def _read(journal: Path) -> dict[str, int]:
-    found: dict[str, int] = {}
-    if journal.is_file():
-        for line in journal.read_text(encoding="utf-8").splitlines():
-            try:
-                row = json.loads(line)
-            except ValueError:
-                break
-            found[json.dumps(row["key"])] = row["surprise"]
+def _read(journal: Path) -> dict[str, float]:
+    """Return what an earlier run had written; a torn last line is asked again, and cut off."""
+    found: dict[str, float] = {}
+    if not journal.is_file():
+        return found
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            break
+        found[row["key"]] = row["value"]
+    rows = (json.dumps({"key": key, "value": value}) + "\n" for key, value in found.items())
+    journal.write_text("".join(rows), encoding="utf-8")
     return found

@@ -8,11 +8,12 @@ sentence that depends on what was found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from research.info_theory import tables
+from research.info_theory.relations import SURPRISE_PAIRS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -104,20 +105,36 @@ def _surprise(results: Results) -> str:
     parts = []
     for name, one in results["datasets"].items():
         judged = one["llm-surprise"]
-        if not judged["judged"]:
-            parts.append(f"{name}: not computed, {judged['reason'] or 'no answer of the model was usable'}")
+        if judged["reason"]:
+            parts.append(f"on {name} not computed, {judged['reason']}")
             continue
-        found = [
-            f"rho({pair}) {entry['rho']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
-            for pair, entry in one["correlations"].items()
-            if pair.endswith(",C")
+        told = [
+            f"{estimator} of {len(values)} ({judged['failed'][estimator]} answers unusable)"
+            for estimator, values in judged["judged"].items()
         ]
-        told = ", ".join(found) or "too few for a correlation"
+        levels = ", ".join(f"{level} ({count})" for level, count in judged["levels"].items())
         parts.append(
-            f"{name}: {len(judged['judged'])} drawers judged by {judged['model']}, {judged['failed']} "
-            f"answers unusable; {told}"
+            f"on {name}, of {judged['sample']} drawers, {judged['model']} gave {' and '.join(told)}; "
+            f"{_pairs(one['correlations'])}; levels of C (drawers): {levels or 'none'}"
         )
-    return "; ".join(parts) + "."
+    return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
+
+
+def _judged(results: Results) -> str:
+    parts = [f"{name} {one['llm-surprise']['sample']}" for name, one in results["datasets"].items()]
+    return ", ".join(parts)
+
+
+def _pairs(correlations: Results) -> str:
+    found = [
+        f"rho({pair}) {entry['rho']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
+        for pair in SURPRISE_PAIRS
+        if (entry := correlations.get(pair)) is not None
+    ]
+    left_out = [pair for pair in SURPRISE_PAIRS if pair not in correlations]
+    if left_out:
+        found.append(f"none for {', '.join(left_out)}, of which one does not vary or too few were judged")
+    return ", ".join(found)
 
 
 def _heterogeneity(results: Results) -> str:
@@ -168,11 +185,35 @@ def _tests(results: Results) -> str:
 
 
 def _datasets(results: Results) -> str:
-    return "\n".join(
-        f"- {name}: palaces `{one['describe']['fingerprint']}`, data files "
-        f"`{results['manifest']['data'].get(name, 'one’s own palace')}`"
-        for name, one in results["datasets"].items()
-    )
+    manifest = results["manifest"]
+    lines = []
+    for name, one in results["datasets"].items():
+        lines.append(
+            f"- {name}: palaces `{one['describe']['fingerprint']}`, data files "
+            f"`{manifest['data'].get(name, 'one’s own palace')}`"
+        )
+        filed = manifest["filed"].get(name)
+        if filed:
+            lines[-1] += f"; filed by Castle in the state {_states(filed)}"
+        if one.get("downstream-eval"):
+            lines[-1] += f", asked in the state {_states(one['downstream-eval']['code'])}"
+    return "\n".join(lines)
+
+
+def _states(codes: Sequence[str]) -> str:
+    return ", ".join(f"`{code}`" for code in codes)
+
+
+def _checks(results: Results) -> str:
+    """Say which checks have passed on these very results."""
+    told = [
+        f"- {check['date']}, {', '.join(check['data'])}: {check['numbers']} numbers agree to "
+        f"{check['tolerance']:g}; {check['computed']} results of stages were computed, "
+        f"{check['reused']} came from the cache"
+        + (f"; without C and S of {', '.join(check['without'])}" if check["without"] else "")
+        for check in results["checks"]
+    ]
+    return "\n".join(told) or "None was made on these results yet."
 
 
 def _packages(results: Results) -> str:
@@ -184,10 +225,12 @@ SENTENCES: Mapping[str, Callable[[Results], str]] = {
     "agreement": _agreement,
     "winners": _winners,
     "surprise": _surprise,
+    "judged": _judged,
     "heterogeneity": _heterogeneity,
     "downstream": _downstream,
     "lost": _lost,
     "tests": _tests,
     "datasets": _datasets,
     "packages": _packages,
+    "checks": _checks,
 }

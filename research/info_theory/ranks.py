@@ -176,6 +176,16 @@ def cluster_counts(sources: Ints, resamples: int, rng: np.random.Generator) -> R
     return Resamples(drawn, place.astype(np.int64))
 
 
+def sample_counts(strata: NDArray[np.str_], resamples: int, rng: np.random.Generator) -> Resamples:
+    """Draw resamples of single rows within each stratum, for rows that were drawn at random from each."""
+    _, place = np.unique(strata, return_inverse=True)
+    drawn = np.zeros((resamples, len(strata)), dtype=np.int16)
+    for rows in (np.flatnonzero(place == number) for number in range(int(place.max()) + 1)):
+        for counts in drawn:
+            counts[rows] = np.bincount(rng.integers(0, len(rows), len(rows)), minlength=len(rows))
+    return Resamples(drawn, np.arange(len(strata)))
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % percentile interval of what is finite."""
     found = np.asarray([value for value in values if math.isfinite(value)])

@@ -13,19 +13,22 @@ from research.info_theory.ranks import (
     Floats,
     Ints,
     Ranked,
-    block_counts,
     cluster_counts,
     correlation_p,
     interval,
     kruskal,
     partial,
     pearson,
+    sample_counts,
     spearman,
 )
 
 if TYPE_CHECKING:
     from research.info_theory.study import Table
 
+SURPRISE_PAIRS = ("A,C", "B,C", "A,S", "B,S", "C,S")
+FEWEST_JUDGED = 10
+"""Drawers from which on a correlation with what a model says is told."""
 FEWEST_PALACES = 10
 """Palaces from which on resampling whole palaces says something."""
 
@@ -90,19 +93,36 @@ def correlations(
 
 
 def with_surprise(
-    table: Table, judged: Mapping[str, int], resamples: int, rng: np.random.Generator
+    table: Table, judged: Mapping[str, Mapping[str, float]], resamples: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Return rho of A and B with C, over the drawers (by row) that a model has judged."""
-    if len(judged) < 10:
-        return {}
-    rows: Ints = np.array(sorted(int(row) for row in judged), dtype=np.int64)
-    c = np.array([float(judged[str(row)]) for row in rows])
-    drawn = block_counts(table.palace[rows], resamples, rng)
-    found = {}
-    for letter, values in (("A", table.a[rows]), ("B", table.b[rows])):
-        x, y = Ranked(values), Ranked(c)
-        found[f"{letter},C"] = _entry(values, c, x, y, np.array([spearman(x, y, counts) for counts in drawn]))
+    """Return rho of A and B with what a model says of drawers (by row), and of what it says with itself.
+
+    Pairs of which one does not vary are left out, and so are those of fewer than FEWEST_JUDGED drawers.
+    """
+    found: dict[str, Any] = {}
+    for x, y in (pair.split(",") for pair in SURPRISE_PAIRS):
+        both = set.intersection(*(set(judged.get(name, {})) for name in (x, y) if name not in ("A", "B")))
+        rows: Ints = np.array(sorted(int(row) for row in both), dtype=np.int64)
+        if len(rows) < FEWEST_JUDGED:
+            continue
+        first, second = (_column(table, judged, name, rows) for name in (x, y))
+        if np.ptp(first) == 0 or np.ptp(second) == 0:
+            continue
+        n, length = (Ranked(values[rows].astype(np.float64)) for values in (table.count, table.chars))
+        left, right = Ranked(first), Ranked(second)
+        counted = sample_counts(table.stratum[rows], resamples, rng)
+        drawn = np.array([spearman(left, right, counts) for counts in counted])
+        entry = _entry(first, second, left, right, drawn)
+        for key, other in (("partial", n), ("partial_length", length)):
+            entry[key] = partial(entry["rho"], spearman(left, other), spearman(right, other))
+        found[f"{x},{y}"] = entry
     return found
+
+
+def _column(table: Table, judged: Mapping[str, Mapping[str, float]], name: str, rows: Ints) -> Floats:
+    if name in ("A", "B"):
+        return (table.a if name == "A" else table.b)[rows]
+    return np.array([judged[name][str(row)] for row in rows])
 
 
 def _entry(x: Floats, y: Floats, ranked_x: Ranked, ranked_y: Ranked, drawn: Floats) -> dict[str, Any]:

@@ -6,19 +6,22 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from castle import __version__
-from castle.novelty.surprise import prompt_sha256
+from research.info_theory import surprisal
+from research.info_theory.judging import asked_sha256
 from research.info_theory.ranks import benjamini_hochberg
+from research.info_theory.relations import SURPRISE_PAIRS
 from research.info_theory.study import STAGES, Plan
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+CHECKS = "checks.json"
 Q = 0.05
 DIGITS = 6
 TOLERANCE: Mapping[str, float] = {"same": 1e-6, "other": 1e-3, "recall": 0.005}
@@ -40,11 +43,16 @@ PUBLISHED: Mapping[str, Any] = {
 """What an earlier study of one large palace of seven wings reported, with bge-m3 as its embedder."""
 
 
-def assemble(found: Mapping[str, Mapping[str, Any]], plan: Plan, data: Mapping[str, str]) -> dict[str, Any]:
-    """Return the whole record: ``found`` by data set, ``data`` the hash of the files of question sets."""
-    tests = dict(_tests(found))
-    adjusted = benjamini_hochberg(tests, Q)
-    gates = [one["downstream-eval"]["gate"] for one in found.values() if one.get("downstream-eval")]
+def assemble(
+    found: Mapping[str, Mapping[str, Any]],
+    plan: Plan,
+    data: Mapping[str, str],
+    filed: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    """Return the record: ``found`` by data set, and of question sets the hash of their files (``data``).
+
+    ``filed`` says which states of Castle filed the palaces of question sets.
+    """
     return {
         "manifest": {
             "castle": __version__,
@@ -52,21 +60,51 @@ def assemble(found: Mapping[str, Mapping[str, Any]], plan: Plan, data: Mapping[s
             "packages": {name: _version(name) for name in ("numpy", "matplotlib", "lancedb", "onnxruntime")},
             "plan": asdict(plan),
             "data": dict(data),
+            "filed": {name: list(codes) for name, codes in filed.items()},
             "embedder": ", ".join(sorted({one["describe"]["embedder"] for one in found.values()})),
             "tolerance": dict(TOLERANCE),
             "code": code(),
-            "prompt": prompt_sha256(),
+            "asked": asked_sha256(),
+            "surprisal_priors": surprisal.PRIORS,
             "stages": list(STAGES),
         },
         "published": dict(PUBLISHED),
         "datasets": {name: dict(one) for name, one in found.items()},
+        **_adjusted(found),
+    }
+
+
+def _adjusted(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the tests of all data sets together, and the gate."""
+    tests = dict(_tests(found))
+    gates = [one["downstream-eval"]["gate"] for one in found.values() if one.get("downstream-eval")]
+    return {
         "tests": {
             name: {"p": tests[name], "adjusted": value, "stands": stands}
-            for name, (value, stands) in adjusted.items()
+            for name, (value, stands) in benjamini_hochberg(tests, Q).items()
         },
         "q": Q,
         "gate": gates[0] if gates else {"open": False, "passed": {}, "margin": math.nan},
     }
+
+
+def comparable(
+    results: Mapping[str, Any], datasets: Collection[str], judged: Collection[str]
+) -> dict[str, Any]:
+    """Return what two runs have to agree on: these data sets, without the manifest.
+
+    What a model said is left out where it is not among the ``judged``; tests are adjusted anew for the rest.
+    So is the state of the code that asked the questions.
+    """
+    found = {name: dict(one) for name, one in results["datasets"].items() if name in datasets}
+    for one in found.values():
+        if one["downstream-eval"]:
+            one["downstream-eval"] = {k: v for k, v in one["downstream-eval"].items() if k != "code"}
+    for name in set(found) - set(judged):
+        del found[name]["llm-surprise"]
+        pairs = found[name]["correlations"]
+        found[name]["correlations"] = {pair: one for pair, one in pairs.items() if pair not in SURPRISE_PAIRS}
+    return {"datasets": found, "published": results["published"], **_adjusted(found)}
 
 
 def code() -> str:
@@ -82,13 +120,33 @@ def write(results: Mapping[str, Any], plots: Mapping[str, Any], directory: Path)
     directory.mkdir(parents=True, exist_ok=True)
     for name, value, indent in (("results.json", results, 1), ("plots.json", plots, None)):
         written = json.dumps(rounded(value), indent=indent, sort_keys=True, ensure_ascii=False)
-        (directory / name).write_text(written + "\n", encoding="utf-8")
+        path = directory / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != f"{written}\n":
+            # Checks were made on what was there before.
+            (directory / CHECKS).unlink(missing_ok=True)
+        path.write_text(written + "\n", encoding="utf-8")
 
 
 def read(directory: Path, name: str = "results.json") -> dict[str, Any]:
-    """Read what ``write`` wrote."""
+    """Read what ``write`` wrote, the results with the checks that were made on them."""
     found: dict[str, Any] = json.loads((directory / name).read_text(encoding="utf-8"))
+    if name == "results.json":
+        path = directory / CHECKS
+        found["checks"] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     return found
+
+
+def checked(directory: Path, check: Mapping[str, Any]) -> None:
+    """Keep that a check has passed on the results that are there."""
+    known = [*read(directory)["checks"], dict(check)]
+    (directory / CHECKS).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def numbers(value: Any) -> int:
+    """Return how many numbers there are in a result."""
+    if isinstance(value, Mapping | list):
+        return sum(map(numbers, value.values() if isinstance(value, Mapping) else value))
+    return int(isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def rounded(value: Any) -> Any:
@@ -121,7 +179,7 @@ def differences(old: Any, new: Any, tolerance: float, where: str = "") -> list[s
 
 def _tests(found: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, float]]:
     return [
-        (f"{dataset}: {name}", entry["p"])
+        (f"{dataset}: {name}", math.nan if entry["p"] is None else entry["p"])
         for dataset, one in found.items()
         for stage in ("heterogeneity", "correlations")
         for name, entry in one.get(stage, {}).items()

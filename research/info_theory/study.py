@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -56,13 +56,12 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is decided beforehand; ``calls`` is how many drawers of each data set a model judges."""
+    """What is decided beforehand."""
 
     resamples: int = 1000
     neighbours: int = estimators.NEIGHBOURS
     fewest: int = estimators.FEWEST
     tikhonov: float = estimators.TIKHONOV
-    calls: int = 0
     seeds: Seeds = field(default_factory=Seeds)
 
 
@@ -86,14 +85,11 @@ class Table:
 class Study:
     """One data set going through the stages."""
 
-    def __init__(
-        self, dataset: Dataset, plan: Plan, cache: Cache, say: Say, provider: Provider | None = None
-    ) -> None:
+    def __init__(self, dataset: Dataset, plan: Plan, cache: Cache, say: Say) -> None:
         self.dataset = dataset
         self.plan = plan
         self._cache = cache
         self._say = say
-        self._provider = provider
 
     def run(self, last: str = STAGES[-1]) -> dict[str, Any]:
         """Run the stages up to ``last`` and return their results by name."""
@@ -112,6 +108,8 @@ class Study:
             if stage in wanted:
                 self._say(f"{self.dataset.name}: {stage}")
                 found[stage] = step()
+                if stage == "llm-surprise" and found[stage]["reason"]:
+                    self._say(f"{self.dataset.name}: {stage} is skipped: {found[stage]['reason']}")
         return found
 
     def status(self) -> dict[str, str]:
@@ -124,6 +122,7 @@ class Study:
             found[stage] = f"{held}/{len(marks)}"
         for stage in STAGES[7:]:
             found[stage] = "there" if self._cache.holds(stage, self._key(stage, marks)) else "not yet"
+        found[STAGES[6]] = "there" if self._cache.kept(STAGES[6], self.dataset.name) else "not yet"
         return found
 
     @cached_property
@@ -229,7 +228,7 @@ class Study:
             "downstream-eval": (downstream.__file__, forgetting.__file__),
             "fit-decay": (decay.__file__, relations.__file__),
             "heterogeneity": (relations.__file__,),
-            "correlations": (relations.__file__, judging.__file__),
+            "correlations": (relations.__file__,),
         }
         mine = files[stage]
         code = [_code(file) for file in (estimators.__file__, ranks.__file__, *mine)]
@@ -286,25 +285,28 @@ class Study:
 
     def correlations(self) -> dict[str, Any]:
         """Correlate the estimators with each other, with the place and with the length of the text."""
-        if self.plan.calls:
-            judged = self.surprise()["judged"]
-        else:
-            judged = {}
-        key = self._key("correlations") | {"judged": judged}
-        return dict(self._cache.table("correlations", key, lambda: self._correlations(judged)))
+        found = dict(self._cache.table("correlations", self._key("correlations"), self._correlations))
+        rng = np.random.default_rng(self.plan.seeds.subsample)
+        judged = self.surprise()["judged"]
+        return found | relations.with_surprise(self.table, judged, self.plan.resamples, rng)
 
-    def _correlations(self, judged: Mapping[str, int]) -> dict[str, Any]:
+    def _correlations(self) -> dict[str, Any]:
         rows = np.isfinite(self.table.b)
         rng = np.random.default_rng(self.plan.seeds.bootstrap)
-        return relations.correlations(
-            self.table, rows, self.resamples(rows), self.plan.resamples, rng
-        ) | relations.with_surprise(self.table, judged, self.plan.resamples, rng)
+        return relations.correlations(self.table, rows, self.resamples(rows), self.plan.resamples, rng)
 
     def surprise(self) -> dict[str, Any]:
-        """Let a model judge a sample of every stratum; says why where none was asked."""
-        if not self.plan.calls or self._provider is None:
-            return {"judged": {}, "failed": 0, "reason": "no model was named (--calls, --provider)"}
-        chosen = judging.sample(self.table, self.plan.calls, self.plan.seeds.subsample)
+        """Return what a model has said of a sample, or why there is nothing of it; asks none."""
+        kept = self._cache.kept("llm-surprise", self.dataset.name)
+        if kept is None:
+            return judging.skipped("no model was asked (the command surprise)")
+        if kept["palaces"] != self.fingerprint:
+            return judging.skipped("other drawers were judged than there are now (the command surprise)")
+        return {name: value for name, value in kept.items() if name != "palaces"}
+
+    def judge(self, provider: Provider, calls: int) -> dict[str, Any]:
+        """Let a model judge a sample of every stratum, and keep what it says."""
+        chosen = judging.sample(self.table, calls, self.plan.seeds.subsample)
         journal = self._cache.journal("llm-surprise", self.dataset.name)
         near = {
             place: self._cache.arrays(
@@ -315,7 +317,9 @@ class Study:
             for place in sorted({int(self.table.palace[row]) for row in chosen})
         }
         texts = {place: [row.text for row in self._open(self.table.names[place]).rows] for place in near}
-        return judging.judge(self.table, chosen, near, texts, self._provider, journal, self._say)
+        found = judging.judge(self.table, chosen, near, texts, provider, journal, self._say)
+        self._cache.keep("llm-surprise", self.dataset.name, {"palaces": self.fingerprint, **found})
+        return found
 
     def downstream(self) -> dict[str, Any] | None:
         """Ask the questions of the data set with sessions left out; None where it has no questions."""
@@ -377,7 +381,13 @@ class Study:
             "points": [_short(table.a[shown]), _short(table.b[shown])],
             "curves": curves,
             "histogram": {"edges": _short(edges), "heights": _short(heights)},
+            "surprisal": self._surprisal(),
         }
+
+    def _surprisal(self) -> list[list[float]]:
+        judged = self.surprise()["judged"].get("S", {})
+        rows = np.array([int(row) for row in judged], dtype=np.int64)
+        return [_short(self.table.a[rows]), _short(np.array(list(judged.values())))]
 
 
 def _spread(values: Floats) -> dict[str, float]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from research.info_theory.relations import SURPRISE_PAIRS
+
 Rows = list[list[str]]
 Results = Mapping[str, Any]
 
@@ -36,6 +38,8 @@ def correlations(results: Results) -> Rows:
     rows = [["data", "pair", "n", "rho", "95 % (blocks)", "95 % (palaces)", "r", "rho given N", "adjusted p"]]
     for name, one in results["datasets"].items():
         for pair, entry in one["correlations"].items():
+            if pair in SURPRISE_PAIRS:
+                continue
             whole = "–"
             if entry.get("cluster_low") is not None:
                 whole = f"[{entry['cluster_low']:.4f}, {entry['cluster_high']:.4f}]"
@@ -52,6 +56,27 @@ def correlations(results: Results) -> Rows:
                     _p(results["tests"][f"{name}: {pair}"]["adjusted"]),
                 ]
             )
+    return rows
+
+
+def surprise(results: Results) -> Rows:
+    """How what a model says goes together with A and B, over the drawers that it judged."""
+    rows = [["data", "pair", "n", "rho", "95 % (drawers)", "r", "rho given N", "given length", "adjusted p"]]
+    for name, one in results["datasets"].items():
+        for pair in SURPRISE_PAIRS:
+            entry = one["correlations"].get(pair)
+            if entry is not None:
+                rows.append(
+                    [
+                        name,
+                        pair,
+                        str(entry["n"]),
+                        f"{entry['rho']:.3f}",
+                        f"[{entry['low']:.3f}, {entry['high']:.3f}]",
+                        *(f"{entry[key]:.3f}" for key in ("r", "partial", "partial_length")),
+                        _p(results["tests"][f"{name}: {pair}"]["adjusted"]),
+                    ]
+                )
     return rows
 
 
@@ -129,6 +154,7 @@ def downstream(results: Results) -> Rows:
 TABLES: Mapping[str, Callable[[Results], Rows]] = {
     "data": data,
     "correlations": correlations,
+    "surprise": surprise,
     "decay": fits,
     "heterogeneity": heterogeneity,
     "downstream": downstream,

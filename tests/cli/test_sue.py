@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from castle.service import Castle
+from castle.sue.runs import RunError
 from castle.sue.worker import work
 from tests.cli.conftest import Run
 from tests.llm.commands import FakeClaude
@@ -74,6 +75,22 @@ def test_whoever_is_beyond_this_machine_is_named(
     assert "the text of 1 drawer goes to the command codex (gpt-5.6-luna)" in done.err
     assert "meno, turn 0 of 7, gpt-5.6-luna (codex)" in done.out
     assert "shows how it stands" in done.err
+
+
+def test_whose_model_it_is_and_which_review_are_told_before_the_wait(
+    run: Run, drawers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_off(castle: Castle, run: str) -> None:
+        raise RunError(f"waited for {run}")
+
+    FakeClaude(tmp_path / "bin", monkeypatch, "codex")
+    monkeypatch.setattr("castle.sue.processes.start", lambda run: 0)
+    monkeypatch.setattr(Castle, "sue_wait", broken_off)
+    done = run("sue", "review", *drawers, "--decision", "d", "--provider", "codex", "--wait")
+    goes, goes_on, waited = done.err.splitlines()
+    assert goes == "the text of 3 drawers goes to the command codex (gpt-5.6-luna)"
+    id_ = waited.rpartition(" ")[2]
+    assert goes_on == f"review {id_[:12]} goes on by itself should this be broken off"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from castle.llm.base import LlmError
-from castle.novelty.surprise import PRIORS, Surprise, llm_surprise, prompt_sha256
+from castle.llm.http import Server
+from castle.llm.openai_compatible import OpenAICompatible, base_url
+from castle.novelty.surprise import MOST_REASONING, PRIORS, Surprise, llm_surprise, prompt_sha256
+from tests.llm.servers import Reply, said_by_openai, serving
 
 
 class Scripted:
@@ -48,6 +51,17 @@ def test_an_answer_that_does_not_fit_twice_is_none(answer: str) -> None:
     with pytest.raises(LlmError):
         llm_surprise(model, "a", [])
     assert len(model.prompts) == 2
+
+
+def test_a_server_that_can_is_held_to_the_shape_and_long_reasons_are_no_fault() -> None:
+    answer = json.dumps({"score": 4, "reasoning": "x" * 3_000})
+    with serving(Reply(said_by_openai(answer))) as server:
+        model = OpenAICompatible(Server("the LLM server", base_url(server.url)), "m")
+        assert llm_surprise(model, "a", []).surprise == 6
+    (request,) = server.requests
+    held = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    assert (held["score"]["minimum"], held["score"]["maximum"]) == (1, 10)
+    assert held["reasoning"]["maxLength"] == MOST_REASONING
 
 
 def test_the_prompt_has_one_hash() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from research.info_theory import figures, paper, results, tables
+from research.info_theory import figures, judging, paper, results, tables
+from research.info_theory.relations import SURPRISE_PAIRS
 
 ALLOWED = {"SHA-256"}
 _FENCED = re.compile(r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)|https?://\S+", re.MULTILINE | re.DOTALL)
@@ -51,7 +52,8 @@ def test_the_results_hold_both_question_sets_and_every_test_is_adjusted(record: 
 
 
 def test_every_figure_is_there_in_both_formats_and_small(record: dict[str, Any]) -> None:
-    names = [f"{kind}-{name}" for kind in figures._PER_DATA for name in record["datasets"]] + ["downstream"]
+    kinds = [*figures._PER_DATA, "surprisal"]
+    names = [f"{kind}-{name}" for kind in kinds for name in record["datasets"]] + ["downstream"]
     for name in names:
         for ending in ("png", "svg"):
             path = paper.ROOT / "docs" / "figures" / f"{name}.{ending}"
@@ -74,9 +76,32 @@ def test_differences_are_found_where_they_are() -> None:
     ]
 
 
+def test_only_what_both_runs_have_is_compared(record: dict[str, Any]) -> None:
+    both = results.comparable(record, ["locomo", "longmemeval"], ["locomo", "longmemeval"])
+    assert set(both["tests"]) == set(record["tests"])
+    assert both["gate"] == record["gate"]
+    one = results.comparable(record, ["locomo"], [])
+    assert set(one["datasets"]) == {"locomo"}
+    assert not set(one["datasets"]["locomo"]["correlations"]) & set(SURPRISE_PAIRS)
+    assert not any(name.endswith((",C", ",S")) for name in one["tests"])
+    assert not one["gate"]["open"]
+    assert results.numbers(one) < results.numbers(both)
+
+
+def test_without_judgements_the_texts_say_so(record: dict[str, Any]) -> None:
+    bare = {**record, "checks": [], "datasets": {}}
+    for name, found in record["datasets"].items():
+        pairs = {pair: one for pair, one in found["correlations"].items() if pair not in SURPRISE_PAIRS}
+        none = judging.skipped("no model was asked")
+        bare["datasets"][name] = {**found, "correlations": pairs, "llm-surprise": none}
+    assert paper.render("{{say:surprise}}", bare).startswith("On locomo not computed, no model was asked.")
+    assert len(tables.surprise(bare)) == 1
+    assert paper.render("{{say:checks}}", bare) == "None was made on these results yet."
+
+
 @pytest.mark.extras
 def test_figures_are_drawn_from_the_results_alone(record: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     drawn = figures.draw(record, results.read(results.RESULTS, "plots.json"), tmp_path)
-    assert len(drawn) == 14
+    assert len(drawn) == 18
     assert all(path.stat().st_size > 2_000 for path in drawn)

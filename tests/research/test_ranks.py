@@ -87,6 +87,15 @@ def test_whole_sources_are_drawn_together() -> None:
         assert counts.sum() == 20
 
 
+def test_single_rows_are_drawn_within_their_stratum() -> None:
+    strata = np.array(["a", "b", "a", "b", "b", "a", "b"])
+    drawn = list(ranks.sample_counts(strata, 50, np.random.default_rng(4)))
+    for counts in drawn:
+        assert counts[strata == "a"].sum() == 3
+        assert counts[strata == "b"].sum() == 4
+    assert len({tuple(counts) for counts in drawn}) > 20
+
+
 def test_an_interval_covers_what_it_should() -> None:
     rng = np.random.default_rng(5)
     held = 0

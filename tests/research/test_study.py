@@ -14,6 +14,8 @@ from research.info_theory import __main__ as command
 from research.info_theory import corpus, results
 from research.info_theory.cache import Cache
 from research.info_theory.study import STAGES, Plan, Study
+from tests.llm.servers import Reply, said_by_openai, serving
+from tests.novelty.test_surprise import Scripted
 from tests.store.filer import file
 
 WORDS = "anchor boat crane dock eel ferry gull harbour island jetty kelp lighthouse".split()
@@ -49,7 +51,7 @@ def test_an_own_palace_goes_through_every_stage_and_comes_from_the_cache_again(
     assert found["describe"]["strata"] == {"land": 90, "sea": 90}
     assert found["describe"]["B"]["n"] == 170
     assert found["downstream-eval"] is None
-    assert found["llm-surprise"]["judged"] == {}
+    assert found["llm-surprise"]["reason"] == "no model was asked (the command surprise)"
     assert found["fit-decay"]["B"]["sea"]["bins"] == 9
     assert {"A by stratum", "B by stratum"} == set(found["heterogeneity"])
     assert found["correlations"]["A,B"]["n"] == 170
@@ -59,7 +61,7 @@ def test_an_own_palace_goes_through_every_stage_and_comes_from_the_cache_again(
     monkeypatch.setattr("research.info_theory.decay.decay", None)
     again = study(own_palace, tmp_path)
     assert json.dumps(again.run()) == json.dumps(found)
-    assert set(again.status()) == {"snapshot", *STAGES[1:5], *STAGES[7:]}
+    assert set(again.status()) == {"snapshot", *STAGES[1:5], *STAGES[6:]}
     assert again.status()["recon-residual"] == "1/1"
 
 
@@ -80,6 +82,25 @@ def test_a_wing_may_be_too_small_for_a_curve_and_a_palace_for_a_study(
     assert curves["islet"] is None
     assert curves["bay"] is None
     assert set(own.plots()["curves"]) == {"bay", "islet", "sea"}
+
+
+def test_what_a_model_said_is_taken_until_the_drawers_are_others(own_palace: Path, tmp_path: Path) -> None:
+    answers = [json.dumps({"score": 1 + n % 10, "reasoning": ""}) for n in range(40)]
+    judged = study(own_palace, tmp_path).judge(Scripted(*answers), 40)
+    assert len(judged["judged"]["C"]) == 40
+    found = study(own_palace, tmp_path).run()
+    assert found["llm-surprise"] == judged
+    assert found["correlations"]["A,C"]["n"] == 40
+    assert study(own_palace, tmp_path).status()["llm-surprise"] == "there"
+    opened = Palace(own_palace)
+    file(opened.ledger, ["one more\n"], path="more.md", wing="sea")
+    catch_up_vectors(opened)
+    opened.close()
+    told: list[str] = []
+    again = Study(corpus.own(own_palace), Plan(resamples=20), Cache(tmp_path / "cache"), told.append).run()
+    assert again["llm-surprise"]["judged"] == {}
+    assert "A,C" not in again["correlations"]
+    assert any("llm-surprise is skipped: other drawers were judged" in line for line in told)
 
 
 def test_earlier_drawers_are_those_of_the_same_wing(own_palace: Path, tmp_path: Path) -> None:
@@ -104,9 +125,16 @@ def test_one_command_writes_everything_and_a_second_finds_the_same(
     record = results.read(tmp_path / "out")
     assert list(record["datasets"]) == [own_palace.name]
     assert {path.suffix for path in (tmp_path / "out" / "tables").iterdir()} == {".csv", ".tex"}
+    assert record["checks"] == []
     command.main(["run", *where, *out, "--check", "--force", "--stage", "correlations"])
+    (check,) = results.read(tmp_path / "out")["checks"]
+    assert (check["data"], check["without"]) == ([own_palace.name], [own_palace.name])
+    assert (check["computed"], check["reused"]) == (1, 6)
+    command.main(["run", *where, *out])
+    assert len(results.read(tmp_path / "out")["checks"]) == 1
     record["datasets"][own_palace.name]["describe"]["drawers"] = 7
     results.write(record, {}, tmp_path / "out")
+    assert results.read(tmp_path / "out")["checks"] == []
     with pytest.raises(SystemExit, match="1 numbers differ"):
         command.main(["run", *where, *out, "--check"])
     assert "describe/drawers: 7 and 180" in capsys.readouterr().out
@@ -114,6 +142,15 @@ def test_one_command_writes_everything_and_a_second_finds_the_same(
     assert "recon-residual   1/1" in capsys.readouterr().out
     command.main(["cost-estimate", *where, "--calls", "30"])
     assert "30 calls" in capsys.readouterr().out
+    with serving(Reply(said_by_openai('{"score": 4, "reasoning": ""}'))) as server:
+        model = ["--provider", "openai-compat", "--model", "m", "--endpoint", server.url]
+        command.main(["surprise", *where, "--calls", "12", *model])
+    told = capsys.readouterr().out
+    assert "C 12 judged, 0 failed" in told
+    assert "S 0 judged, 12 failed" in told
+    monkeypatch.setattr("research.local_model.missing", lambda: "not installed: xllamacpp")
+    with pytest.raises(SystemExit, match="not installed: xllamacpp; or name a model"):
+        command.main(["surprise", *where])
     with pytest.raises(SystemExit, match="nothing to study"):
         command.main(["run"])
     with pytest.raises(SystemExit, match="there is no palace"):

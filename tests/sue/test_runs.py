@@ -147,7 +147,13 @@ def test_a_run_that_is_purged_meanwhile_is_not_written_again(required: Required)
 def test_what_cannot_be_true_any_more_is_told_as_interrupted(required: Required) -> None:
     run = required.run()
     begun = now_of(run)
-    assert standing(run, begun + int(QUEUED_SECONDS + 2) * SECOND).status == "interrupted"
+    late = begun + int(QUEUED_SECONDS + 2) * SECOND
+    assert (standing(run, late).status, standing(run, late).why) == (
+        "interrupted",
+        "no worker began within 90 s",
+    )
+    assert claim(run)
+    assert standing(run, late).why == "its worker began and wrote nothing within 90 s"
     me = {"status": "running", "pid": os.getpid(), "host": os.uname().nodename}
     state(run, **me, began=began(os.getpid()))
     assert standing(run, begun).status == "running"

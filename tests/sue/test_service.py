@@ -158,6 +158,23 @@ def test_a_worker_that_cannot_be_started_leaves_a_run_that_says_so(
     assert (found.status, found.why) == ("failed", "its worker cannot be started: Cannot allocate memory")
 
 
+def test_on_a_full_disk_the_reason_is_told(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(NO_WORKER, full)
+    monkeypatch.setattr("castle.sue.runs.fail", full)
+    with pytest.raises(PalaceError, match="cannot be started: No space left on device"):
+        required.castle.sue_review(required.ids, DECISION)
+    (found,) = required.castle.sue_status()  # type: ignore[misc]
+    assert found.status == "queued"
+    ledger = required.castle._palace().ledger
+    monkeypatch.setattr(ledger, "unwritable", lambda: "the disk of the palace is full")
+    with pytest.raises(RefusedError, match="the disk of the palace is full: no review can be written"):
+        required.castle.sue_review(required.ids, DECISION)
+    assert len(run_folders(required.castle.root)) == 1
+
+
 def test_settings_that_lead_elsewhere_by_now_are_not_followed(
     required: Required, monkeypatch: pytest.MonkeyPatch
 ) -> None:
