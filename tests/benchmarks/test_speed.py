@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,9 @@ def test_a_sample_is_text_and_ends_at_its_size(tmp_path: Path) -> None:
     assert sample(tree, tmp_path / "copy", 150) == 200
     copied = sorted(path.name for path in (tmp_path / "copy").rglob("*.*"))
     assert copied == ["a.py", "c.md"]
+
+
+def test_the_page_is_made_from_the_results() -> None:
+    results = Path("benchmarks/results/speed.json")
+    found = json.loads(results.read_text(encoding="utf-8"))
+    assert results.with_suffix(".md").read_text(encoding="utf-8") == table(found)
