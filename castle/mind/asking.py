@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from castle.arguments import check_span
 from castle.clock import parse_iso
 from castle.errors import UsageError
 from castle.mind.objects import Memory
@@ -90,6 +91,8 @@ def read(options: Mapping[str, Any]) -> Asked:
     least = given.get("min_confidence", 0.0)
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
         raise UsageError(f"min_confidence is a number between 0 and 1, not {least!r}")
+    since, until = _moment("since", given.get("since")), _moment("until", given.get("until"))
+    check_span(since, until)
     return Asked(
         layers=_layers(given.get("memory_type")),
         top_k=top_k,
@@ -99,8 +102,8 @@ def read(options: Mapping[str, Any]) -> Asked:
         include_cold=bool(given.get("include_cold", False)),
         session=str(given.get("session_id", "")),
         tags=_tags(given.get("tags", ())),
-        since=_moment("since", given.get("since")),
-        until=_moment("until", given.get("until")),
+        since=since,
+        until=until,
         wing=given.get("wing") or None,
     )
 

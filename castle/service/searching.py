@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from castle.arguments import MAX_QUERY, check_kinds, check_query, legal, moment
+from castle.arguments import MAX_QUERY, check_kinds, check_query, check_span, legal, moment
 from castle.errors import UsageError
 from castle.records import Scope, SearchResult
 from castle.service.base import Base
@@ -124,6 +124,7 @@ class Searching(Base):
             history=history,
             as_of=moment("as_of", as_of, end_of_day=True),
         )
+        check_span(scope.since, scope.until)
         return self._in_source(scope, source)
 
     def _options(

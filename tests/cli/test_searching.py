@@ -100,6 +100,15 @@ def test_a_time_that_is_none_is_one_line(ask: Ask) -> None:
     assert "now 'yesterday' is no ISO date or time" in err
 
 
+def test_times_the_wrong_way_round_are_one_line(run: Run, project: Path) -> None:
+    run("mine", str(project))
+    span = ("--since", "2026-05-02", "--until", "2026-05-01")
+    done = run("search", "harbour", *span)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "castle: since is not before until: nothing lies between them\n"
+    assert run("search", "harbour", "--since", "2026-05-01", "--until", "2026-05-01").code == 0
+
+
 @pytest.mark.parametrize(
     ("option", "value", "known"),
     [("--kind", "foo", "file, note, diary"), ("--role", "bot", "user, assistant")],

@@ -128,6 +128,8 @@ def test_filters_by_session_tags_wing_and_time(mind: Mind, save: Save, clock: Tu
     ):
         found = {memory.id for memory in mind.recall("sail", options).memories}
         assert found <= wanted and found, options
+    with pytest.raises(UsageError, match="since is not before until"):
+        mind.recall("sail", {"since": "2026-05-02", "until": "2026-05-01"})
 
 
 def test_associations_lead_to_what_no_word_does(mind: Mind, save: Save) -> None:
