@@ -41,6 +41,10 @@ def place(run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def serve(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     monkeypatch.setattr(listener, "POLL_SECONDS", 0.02)
+    # However busy the machine is, the server is waited for.
+    monkeypatch.setattr(listener, "REQUEST_SECONDS", 30.0)
+    monkeypatch.setattr(wire, "BUSY_SECONDS", 30.0)
+    monkeypatch.setattr(wire, "TAKE_SECONDS", 30.0)
     started: list[Running] = []
 
     def start() -> Running:
@@ -173,7 +177,7 @@ def test_a_socket_without_a_server_or_of_a_stranger(run: Run, place: Path, opene
 def test_the_way_to_a_server_is_light(place: Path, serve: Serve) -> None:
     serve()
     code = (
-        "import sys\nfrom castle.cli import main\n"
+        "import sys\nfrom castle import wire\nfrom castle.cli import main\nwire.TAKE_SECONDS = 30.0\n"
         "try:\n    main(['search', 'graphql', '--json'])\nexcept SystemExit: pass\n"
         "heavy = {'lancedb', 'numpy', 'pydantic', 'sqlalchemy', 'pyarrow', 'tantivy', 'rich', 'typer'}\n"
         "sys.stderr.write(' '.join(heavy & set(sys.modules)))\n"
