@@ -113,7 +113,7 @@ def recall(
     }
     with castle(context) as service:
         found = service.memory_recall(query, options)
-        hint = unknown_place(service.places(), wing)
+        hint = "" if found.memories or wing is None else unknown_place(service.places(), wing)
     if as_json:
         say_json(recalled(found))
     else:

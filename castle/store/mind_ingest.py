@@ -119,9 +119,10 @@ def count_queued(cx: Connection) -> dict[str, int]:
 
 def refused(cx: Connection) -> tuple[int, str]:
     """Return how many waiting events could not be filed when that was tried, and why the last could not."""
-    query = select(_QUEUE.error).where(_QUEUE.state == PENDING, _QUEUE.attempts > 0).order_by(_QUEUE.at)
-    errors = list(cx.execute(query).scalars())
-    return len(errors), errors[-1] if errors else ""
+    tried = and_(_QUEUE.state == PENDING, _QUEUE.attempts > 0)
+    last = select(_QUEUE.error).where(tried).order_by(_QUEUE.at.desc()).limit(1)
+    count = cx.execute(select(func.count()).select_from(mem_ingest_queue).where(tried)).scalar_one()
+    return count, cx.execute(last).scalar() or ""
 
 
 def forget_settled(cx: Connection, before: int) -> int:

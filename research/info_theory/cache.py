@@ -95,3 +95,23 @@ class Cache:
     def _keep(self, path: Path) -> None:
         self._new(path).replace(path)
         self._made.add(path)
+
+
+def entries(journal: Path) -> list[dict[str, Any]]:
+    """Return what a journal holds; a torn last line is cut off, so that it is asked again."""
+    if not journal.is_file():
+        return []
+    text = journal.read_text(encoding="utf-8")
+    found: list[dict[str, Any]] = []
+    whole = ""
+    for line in text.splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+        whole += f"{line}\n"
+    if whole != text:
+        cut = journal.with_name(f"{journal.name}.{os.getpid()}")
+        cut.write_text(whole, encoding="utf-8")
+        cut.replace(journal)
+    return found

@@ -24,6 +24,7 @@ from benchmarks.retrieval.filing import Say, code_sha256, home
 from benchmarks.retrieval.metrics import Judged, judged, ndcg, recall_all, recall_any
 from castle.novelty import update
 from castle.store.palace import Palace
+from research.info_theory.cache import entries
 
 ALL = 60
 """Sessions asked for where some are to be left out: more than a haystack holds."""
@@ -61,7 +62,7 @@ class Asked:
 
 def ask(collection: Collection, work: Path, journal: Path, say: Say) -> list[Asked]:
     """Ask every question both ways; what the journal holds is not asked again."""
-    known = _read(journal)
+    known = {(row["case"], row["question"]): row for row in entries(journal)}
     journal.parent.mkdir(parents=True, exist_ok=True)
     found: list[Asked] = []
     with journal.open("a", encoding="utf-8") as file:
@@ -104,21 +105,6 @@ def _ask_case(
     for one in searchers:
         one.close()
     return rows
-
-
-def _read(journal: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return what an earlier run had written; a torn last line is asked again, and cut off."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    if not journal.is_file():
-        return found
-    for line in journal.read_text(encoding="utf-8").splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            break
-        found[row["case"], row["question"]] = row
-    journal.write_text("".join(json.dumps(row) + "\n" for row in found.values()), encoding="utf-8")
-    return found
 
 
 def lowest(means: Mapping[str, float], share: float) -> frozenset[str]:

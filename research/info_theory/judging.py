@@ -17,6 +17,7 @@ from castle.llm.base import LlmError, Provider
 from castle.llm.openai_compatible import OpenAICompatible
 from castle.novelty.surprise import INSTRUCTIONS, PRIORS, llm_surprise, prompt_sha256
 from research.info_theory import surprisal as surprising
+from research.info_theory.cache import entries
 from research.info_theory.surprisal import surprisal
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def judge(
 
     An answer that is unusable twice is counted as failed and asked again in the next run.
     """
-    known = _read(journal)
+    known = {row["key"]: row["value"] for row in entries(journal)}
     journal.parent.mkdir(parents=True, exist_ok=True)
     asked, ways = measures(provider), asked_sha256()
     judged: dict[str, dict[str, float]] = {name: {} for name in asked}
@@ -148,19 +149,3 @@ def cost(table: Table, chosen: Sequence[int], usd_per_million: float) -> dict[st
     said = sum(min(2000, int(table.chars[row])) + PRIORS * mean + len(INSTRUCTIONS) for row in chosen)
     tokens = said / CHARS_PER_TOKEN + ANSWER_TOKENS * len(chosen)
     return {"calls": len(chosen), "tokens": round(tokens), "usd": tokens / 1e6 * usd_per_million}
-
-
-def _read(journal: Path) -> dict[str, float]:
-    """Return what an earlier run had written; a torn last line is asked again, and cut off."""
-    found: dict[str, float] = {}
-    if not journal.is_file():
-        return found
-    for line in journal.read_text(encoding="utf-8").splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            break
-        found[row["key"]] = row["value"]
-    rows = (json.dumps({"key": key, "value": value}) + "\n" for key, value in found.items())
-    journal.write_text("".join(rows), encoding="utf-8")
-    return found

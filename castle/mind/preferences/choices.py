@@ -1,10 +1,8 @@
 """What a preference chooses, in the place of what, and what for: by that two of them exclude each other.
 
-Whether two things exclude each other cannot be told from their names: on 54 pairs of preferences, the cosines
-of ``vim`` and ``emacs`` (.44) and of ``a linter`` and ``a formatter`` (.45) are the same. What can be told is
-that one rejects what the other chooses, and that two choose differently for the same purpose. The second need
-not be a conflict, and is said to be a possible one: it names 7 of the 19 pairs that exclude each other and
-that nothing else finds, and none of the 30 that go together.
+Whether two things exclude each other cannot be told from their names, nor from how near their vectors are. What
+can be told is that one rejects what the other chooses, and that two choose differently for the same purpose. The
+second need not be a conflict, and is said to be a possible one.
 """
 
 from __future__ import annotations
