@@ -1,7 +1,7 @@
 """What a preference chooses, in the place of what, and what for: by that two of them exclude each other.
 
-Whether two things exclude each other cannot be told from their names, nor from how near their vectors are. What
-can be told is that one rejects what the other chooses, and that two choose differently for the same purpose. The
+Neither their names nor the nearness of their vectors tells whether two things exclude each other. What can be
+told is that one rejects what the other chooses, and that two choose differently for the same purpose. The
 second need not be a conflict, and is said to be a possible one.
 """
 
