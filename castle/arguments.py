@@ -27,12 +27,6 @@ def moment(name: str, text: str | None, *, end_of_day: bool = False) -> int | No
         ) from error
 
 
-def check_span(since: int | None, until: int | None) -> None:
-    """Raise UsageError where nothing can lie between two times."""
-    if since is not None and until is not None and since >= until:
-        raise UsageError("since is not before until: nothing lies between them")
-
-
 def check_query(query: str, limit: int) -> None:
     """Raise UsageError for an empty or endless query and for an impossible limit."""
     if not query.strip():

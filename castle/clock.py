@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from castle.errors import UsageError
+
 Clock = Callable[[], int]
 """A function that returns the current time in microseconds since 1970-01-01T00:00:00Z."""
 
@@ -45,3 +47,9 @@ def parse_iso(text: str, *, end_of_day: bool = False) -> int:
         raise ValueError(f"a time outside the years 1 to 9999: {text}") from error
     last = timedelta(days=1) - timedelta(microseconds=1)
     return to_micros(moment) + (last // timedelta(microseconds=1) if end_of_day and len(text) == 10 else 0)
+
+
+def check_span(since: int | None, until: int | None) -> None:
+    """Raise UsageError where nothing can lie between two times."""
+    if since is not None and until is not None and since >= until:
+        raise UsageError("since is not before until: nothing lies between them")

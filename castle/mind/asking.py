@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from castle.arguments import check_span
-from castle.clock import parse_iso
+from castle.clock import check_span, parse_iso
 from castle.errors import UsageError
 from castle.mind.objects import Memory
 from castle.store.mind_suggestions import Suggestion

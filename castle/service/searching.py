@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from castle.arguments import MAX_QUERY, check_kinds, check_query, check_span, legal, moment
+from castle.arguments import MAX_QUERY, check_kinds, check_query, legal, moment
+from castle.clock import check_span
 from castle.errors import UsageError
 from castle.records import Scope, SearchResult
 from castle.service.base import Base
