@@ -12,9 +12,9 @@ from benchmarks.retrieval.running import Run, castle_answers, read, record
 
 OFF: Mapping[str, object] = {
     "search_mode": "fast", "reranker": "off", "recency_max_boost": 1.0, "weight_kg": 0.0,
-    "weight_names": 0.0, "weight_times": 0.0, "weight_phrases": 0.0,
+    "weight_names": 0.0, "weight_times": 0.0, "weight_phrases": 0.0, "weight_voice": 0.0,
 }  # fmt: skip
-SIGNALS = ("weight_names", "weight_times", "weight_phrases")
+SIGNALS = ("weight_names", "weight_times", "weight_phrases", "weight_voice")
 
 
 def _without(settings: Mapping[str, object], *names: str) -> dict[str, object]:
@@ -47,6 +47,7 @@ def rows() -> dict[str, Mapping[str, object]]:
         "without names": {"weight_names": 0.0},
         "without times": {"weight_times": 0.0},
         "without phrases": {"weight_phrases": 0.0},
+        "without voice": {"weight_voice": 0.0},
         "without recency": {"recency_max_boost": 1.0},
         "without cross-encoder": {"reranker": "off"},
         "fused by rank": {"fusion": "rrf"},

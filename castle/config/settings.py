@@ -169,6 +169,9 @@ class Settings:
     weight_names: float = _key(0.6, "Weight of the names that a question and a drawer share.", ge=0, le=1000)
     weight_times: float = _key(0.6, "Weight of the times that a question speaks of.", ge=0, le=1000)
     weight_phrases: float = _key(1.0, "Weight of what a question quotes.", ge=0, le=1000)
+    weight_voice: float = _key(
+        0.5, "Weight of who said it: you, or the assistant that a question asks about.", ge=0, le=1000
+    )
     weight_neighbours: float = _key(
         1.0, "Weight of the drawers just before and after in the same source.", ge=0, le=1000
     )

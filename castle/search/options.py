@@ -24,7 +24,7 @@ MODES: Mapping[SearchMode, tuple[str, ...]] = MappingProxyType(
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
-        "dense": 1.0, "lexical": 1.0, "graph": 0.5, "names": 0.6, "times": 0.6, "phrases": 1.0,
+        "dense": 1.0, "lexical": 1.0, "graph": 0.5, "names": 0.6, "times": 0.6, "phrases": 1.0, "voice": 0.5,
         "neighbours": 1.0, "session": 0.5, "substance": 0.5,
     }
 )  # fmt: skip
@@ -117,6 +117,7 @@ def options_of(
             "names": settings.weight_names,
             "times": settings.weight_times,
             "phrases": settings.weight_phrases,
+            "voice": settings.weight_voice,
             "neighbours": settings.weight_neighbours,
             "session": settings.weight_session,
             "substance": settings.weight_substance,

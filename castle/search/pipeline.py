@@ -155,7 +155,9 @@ def rank(
     refiner = Refiner(question, drawers, options, engines, run, heard, around, palace.salt, retention)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
-    evidence = _compare_sessions(palace, run, question, scope, candidates, lists, drawers, options)
+    evidence = _compare_sessions(
+        palace, run, question, scope, candidates, lists["dense"], drawers, heard, options
+    )
     return Ranking(
         question,
         lists,
@@ -177,15 +179,17 @@ def _compare_sessions(
     question: Question,
     scope: Scope,
     candidates: Sequence[Candidate],
-    lists: Mapping[str, Sequence[Candidate]],
+    nearest: Sequence[Candidate],
     drawers: Mapping[str, Drawer],
+    heard: Signals,
     options: Options,
 ) -> Mapping[str, float]:
     """Return what speaks for each session as a whole, where sessions are asked for."""
     found: dict[str, float] = {}
 
     def work() -> Sequence[Candidate]:
-        found.update(evidence_for(palace, question.query, scope, candidates, lists["dense"], drawers))
+        timely = heard.get("times", {}) if options.weights.get("times", 0.0) > 0 else {}
+        found.update(evidence_for(palace, question, scope, candidates, nearest, drawers, timely))
         return candidates
 
     if options.by == "session" and options.weights.get(SESSION, 0.0) > 0:
@@ -321,7 +325,7 @@ def _listen(
     around: dict[str, Mapping[str, float]] = {}
 
     def work() -> list[Candidate]:
-        if question.names or question.times or question.phrases:
+        if question.names or question.times or question.phrases or question.voice:
             heard.update(signals(question, drawers))
         with palace.ledger.read() as cx:
             places = places_of(cx, [candidate.id for candidate in fused])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from castle.clock import to_iso
 from castle.search.names import Named, named_in
+from castle.search.voice import Voice, asks_advice, voice_of
 from castle.store.palace import Palace
 from castle.text.when import BEGINNING, ENDLESS, Interval, intervals
 from castle.text.words import phrases, words
@@ -31,7 +32,8 @@ class Question:
     """A query and what it asks for beside its words; ``now`` in microseconds is what its times refer to.
 
     ``text`` is what an embedder is given, ``subject`` what a cross-encoder is: the text without its times,
-    which no word of an answer need hold; it may be empty. ``phrases`` stood in quotation marks.
+    which no word of an answer need hold; it may be empty. ``phrases`` stood in quotation marks. ``voice``
+    says whose words are asked for, ``advice`` that it is asked what to do.
     """
 
     query: str
@@ -41,6 +43,8 @@ class Question:
     phrases: tuple[str, ...] = ()
     names: tuple[Named, ...] = ()
     times: tuple[Interval, ...] = ()
+    voice: Voice | None = None
+    advice: bool = False
 
     @property
     def read_as(self) -> tuple[str, ...]:
@@ -60,7 +64,9 @@ class Question:
 def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:
     """Understand a query; any text will do, and one without names, phrases or times has none."""
     text = " ".join("".join(char if char.isprintable() else " " for char in query[:MOST_READ]).split())
-    times = tuple(intervals(query, now))
+    advice = asks_advice(query)
+    # "What should I wear on Saturday?" speaks of a day to come.
+    times = () if advice else tuple(intervals(query, now))
     return Question(
         query,
         now,
@@ -69,6 +75,8 @@ def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:
         tuple(dict.fromkeys(phrase for phrase in phrases(query) if words(phrase))),
         tuple(entities(query)),
         times,
+        voice_of(query),
+        advice,
     )
 
 

@@ -4,7 +4,10 @@ A question to several sessions ("how many museums did I visit?") shares a few wo
 right ones, and a drawer by itself shows little of that. So sessions are compared by BM25 with the session as
 the text and its drawers as the occurrences: a word counts the more, the fewer of these sessions hold it, and
 by how many of a session's drawers hold it, which a long session has to hold in more. The nearest drawer
-counts by its cosine, no matter whether the cross-encoder read it.
+counts by its cosine, no matter whether the cross-encoder read it: in full where it holds a statement, less
+where it holds hardly a word, for short texts lie near to many questions. Who asks for advice shares few words
+with what helps, so there the nearest counts for more. And a narrow time that a question names is one in which
+few sessions were.
 
 Both are evidence on the scale of log odds. Cosines and BM25 are taken as they are and not brought to
 z-scores: these blow up what tells nothing where all sessions are about the same.
@@ -23,15 +26,27 @@ from sqlalchemy import select
 
 from castle.records import Drawer, Scope
 from castle.search.candidates import Candidate
+from castle.search.question import Question
+from castle.search.surroundings import substance
+from castle.store.graph_values import DAY
 from castle.store.ledger import batches
 from castle.store.palace import Palace
 from castle.store.schema import drawers as drawer_table
 from castle.store.schema import sources as source_table
+from castle.text.when import Interval
+
+NOTHING: Mapping[str, float] = {}
 
 WORDS = 0.3
 """What a point of a session's BM25 counts in log odds; .2 to .5 did nearly the same."""
-NEAREST = 5.0
-"""What the cosine of a session's nearest drawer counts in log odds, per 1; 3 and 7.5 did nearly the same."""
+NEAREST = 8.0
+"""What the cosine of a session's nearest drawer counts in log odds, per 1; 5 and 10 did nearly the same."""
+NEAREST_FOR_ADVICE = 28.0
+"""The same where advice is asked for; from 20 to 100 did nearly the same."""
+NARROW = 4.0
+"""What it counts in log odds to fit a time of a few days; 3 and 5 did nearly the same."""
+NARROW_DAYS = 3
+"""The length of a time from which it counts less, by the root."""
 UNSEEN = 0.1
 """How far below the last recalled cosine a session is taken to be that has no drawer among the nearest."""
 MOST = 40
@@ -51,23 +66,38 @@ class Spread:
 
 def evidence_for(
     palace: Palace,
-    query: str,
+    question: Question,
     scope: Scope,
     ranked: Sequence[Candidate],
     nearest: Sequence[Candidate],
     drawers: Mapping[str, Drawer],
+    timely: Mapping[str, float] = NOTHING,
 ) -> dict[str, float]:
     """Return the evidence for the sources of a ranking's candidates, in log odds; only differences matter.
 
-    ``nearest`` is what recall found by meaning, in any order. Raises ProjectionUnavailable when there is no
-    index of words.
+    ``nearest`` is what recall found by meaning, in any order; ``timely`` has how well drawers fit the times
+    of the question, by id. Raises ProjectionUnavailable when there is no index of words.
     """
     sources = list(dict.fromkeys(drawers[candidate.id].source for candidate in ranked))[:MOST]
     if len(sources) < 2:
         return {}
-    by_words = bm25(_spreads(palace, query, scope, sources))
+    by_words = bm25(_spreads(palace, question.query, scope, sources))
     by_meaning = cosines(sources, nearest, drawers)
-    return {source: WORDS * by_words[source] + NEAREST * by_meaning[source] for source in sources}
+    near = NEAREST_FOR_ADVICE if question.advice else NEAREST
+    fits: dict[str, float] = {}
+    for id_, fit in timely.items():
+        fits[drawers[id_].source] = max(fit, fits.get(drawers[id_].source, 0.0))
+    narrow = NARROW * narrowness(question.times)
+    return {
+        source: WORDS * by_words[source] + near * by_meaning[source] + narrow * fits.get(source, 0.0)
+        for source in sources
+    }
+
+
+def narrowness(times: Sequence[Interval]) -> float:
+    """Return how much the shortest sure time of a question narrows down, in [0, 1]; 0 without any."""
+    lengths = [(time.end - time.start) / DAY for time in times if time.weight == 1.0]
+    return math.sqrt(min(1.0, NARROW_DAYS / max(min(lengths), 1.0))) if lengths else 0.0
 
 
 def _spreads(palace: Palace, query: str, scope: Scope, sources: Sequence[str]) -> dict[str, Spread]:
@@ -110,10 +140,11 @@ def bm25(spreads: Mapping[str, Spread]) -> dict[str, float]:
 def cosines(
     sources: Sequence[str], nearest: Sequence[Candidate], drawers: Mapping[str, Drawer]
 ) -> dict[str, float]:
-    """Return the best cosine of each source."""
+    """Return the best cosine of each source; that of a drawer counts by its substance."""
     best: dict[str, float] = {}
     for candidate in nearest:
-        source = drawers[candidate.id].source
-        best[source] = max(candidate.score, best.get(source, -1.0))
+        drawer = drawers[candidate.id]
+        cosine = candidate.score * substance(drawer.text)
+        best[drawer.source] = max(cosine, best.get(drawer.source, -1.0))
     beyond = min((candidate.score for candidate in nearest), default=0.0) - UNSEEN
     return {source: best.get(source, beyond) for source in sources}

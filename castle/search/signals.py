@@ -1,4 +1,4 @@
-"""What a question asks for beside its words, as a score of each candidate: its times, names and phrases."""
+"""What a question asks for beside its words, as a score of each candidate: times, names, phrases, voice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cached_property
 from castle.records import Drawer
 from castle.search.names import Named
 from castle.search.question import Question
+from castle.search.voice import voiced
 from castle.store.graph_values import DAY
 from castle.store.reading import served
 from castle.text.names.scripts import WORD, fold
@@ -31,7 +32,7 @@ _READ = 2000
 
 
 def signals(question: Question, drawers: Mapping[str, Drawer]) -> dict[str, dict[str, float]]:
-    """Score the drawers of candidates by the times, names and phrases of a question, as far as it has any.
+    """Score the drawers of candidates by the times, names, phrases and voice of a question, if it has any.
 
     For each signal the answer holds the score in (0, 1] of each drawer, by id, that it speaks for.
     The rest of a text than its first 2,000 characters is not searched for the times that it tells of.
@@ -44,6 +45,7 @@ def signals(question: Question, drawers: Mapping[str, Drawer]) -> dict[str, dict
         texts = {id_: _Spoken(drawer) for id_, drawer in drawers.items()}
         found["names"] = _named(question.names, texts)
         found["phrases"] = _holding(question.phrases, texts)
+    found["voice"] = voiced(question.voice, drawers)
     return {name: scores for name, scores in found.items() if scores}
 
 

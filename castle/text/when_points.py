@@ -193,7 +193,7 @@ class Points:
         return Part(at + 1, (periods.months(year, 1, 12),))
 
     def _weekday(self, at: int) -> Part | None:
-        """``Tuesday``, ``last Tuesday``, ``next Tuesday``, ``Tuesday, 2 May``."""
+        """``Tuesday``, ``last Tuesday``, ``next Tuesday``, ``Tuesday, 2 May``, ``Tuesday the 2nd``."""
         lead = at if self.is_(at, "last", "next", "this") else at - 1
         name = lead + 1
         number = self._value(name, "weekday")
@@ -205,6 +205,18 @@ class Points:
             return dated
         if bare and self.led_by(at, "every", "ordinal"):
             return None
+        ordinal = self.past(name + 1, "articles")
+        if (
+            ordinal < len(self.tokens)
+            and self.tokens[ordinal].ordinal
+            and (written := self._day_number(ordinal))
+        ):
+            fitting = self._weekday_of_month(number, written)
+            if fitting is not None:
+                return Part(ordinal + 1, (periods.one_day(fitting),))
+        week = self._relative(self.past(name + 1, "of")) if self.is_(name + 1, "of") else None
+        if week is not None and [period.days for period in week.periods] == [7]:
+            return Part(week.after, (periods.one_day(week.periods[0].start + timedelta(days=number)),))
         back = (self._today.weekday() - number) % 7
         after = name + 1
         if not bare and self.is_(lead, "last") or self.is_(after, "last_after"):
@@ -219,6 +231,11 @@ class Points:
         if bare and after == name + 1 < len(self.tokens) and not self.led_by(at, *_BEFORE_DAY):
             day = replace(day, weight=_UNLED)
         return Part(after, (day,))
+
+    def _weekday_of_month(self, weekday: int, day: int) -> date | None:
+        """Return the last day with this number in its month that is such a weekday, or else the next."""
+        days = (self._today + timedelta(days=away) for away in (*range(0, -366, -1), *range(1, 366)))
+        return next((d for d in days if d.day == day and d.weekday() == weekday), None)
 
     def _named_day(self, at: int) -> Part | None:
         offset = self._value(at, "day")
@@ -254,7 +271,7 @@ class Points:
         return Part(after, (Period(start, self._today + timedelta(days=1)),))
 
     def ago(self, at: int) -> Part | None:
-        """``two weeks ago``, ``a couple of days ago``, ``vor zwei Wochen``, ``hace dos días``."""
+        """``two weeks ago``, ``two weeks ago today``, ``vor zwei Wochen``, ``hace dos días``."""
         lead = self.is_(at, "ago_before")
         name = at + lead
         count = self._number(name)
@@ -269,6 +286,8 @@ class Points:
             size = 3_600_000_000 if unit == "hour" else 60_000_000
             there = self.now - count * size
             return Part(after, span=(there - size // 2, there + size // 2))
+        if self._value(after, "day") == 0:
+            return Part(after + 1, (periods.one_day(periods.shifted(unit, self._today, -count)),))
         return Part(after, (periods.some_units_away(unit, self._today, -count),))
 
     def _unit(self, at: int) -> str | None:

@@ -8,12 +8,15 @@ from types import MappingProxyType
 
 import pytest
 
+from castle.clock import parse_iso
 from castle.records import Scope, SearchResult
 from castle.search.candidates import Candidate
 from castle.search.fusion import log_odds, probability
 from castle.search.hits import SESSIONS, united
 from castle.search.options import WEIGHTS, Options
 from castle.search.pipeline import search
+from castle.search.question import Question
+from castle.search.question import ask as understood
 from castle.search.refine import Engines
 from castle.search.sessions import UNSEEN, Spread, bm25, cosines, evidence_for
 from castle.store.palace import Palace
@@ -42,6 +45,12 @@ def test_a_session_counts_by_its_nearest_drawer_and_one_without_lies_below_all()
     found = cosines(["chat:a", "chat:b", "chat:c"], nearest, drawers)
     assert found == pytest.approx({"chat:a": 0.7, "chat:b": 0.1, "chat:c": 0.1 - UNSEEN})
     assert cosines(["chat:a"], [], {}) == {"chat:a": -UNSEEN}
+
+
+def test_a_short_text_lies_near_to_many_questions_and_counts_less() -> None:
+    drawers = {"1": replace(DRAWER, text="Wow!"), "2": replace(DRAWER, source="chat:b", text="w " * 200)}
+    found = cosines(["chat:a", "chat:b"], [candidate("1", 0.5), candidate("2", 0.4)], drawers)
+    assert found["chat:a"] < found["chat:b"] == pytest.approx(0.4)
 
 
 def test_evidence_changes_the_order_and_leaves_the_best_score() -> None:
@@ -73,6 +82,10 @@ def talks(palace: Palace) -> Palace:
     return palace
 
 
+def asked(query: str) -> Question:
+    return understood(query, parse_iso("2026-05-20T12:00:00"))
+
+
 def ask(palace: Palace, options: Options = USUAL, engines: Engines | None = None) -> SearchResult:
     return search(palace, "museum paintings visited", Scope(), 10, options, engines or Engines())
 
@@ -95,10 +108,21 @@ def test_a_session_that_holds_more_of_the_question_has_more_evidence(talks: Pala
 
         drawers = drawers_by_id(cx, [hit.id for hit in result.hits])
     ranked = [candidate(hit.id, hit.score) for hit in result.hits]
-    words_only = evidence_for(talks, "museum paintings visited", Scope(), ranked, [], drawers)
+    words_only = evidence_for(talks, asked("museum paintings visited"), Scope(), ranked, [], drawers)
     assert words_only["file:all.md"] > words_only["file:one.md"] > words_only["file:none.md"]
     assert len(shown) == len(result.hits)
-    assert evidence_for(talks, "museum", Scope(), ranked[:1], [], drawers) == {}
+    assert evidence_for(talks, asked("museum"), Scope(), ranked[:1], [], drawers) == {}
+    # What is nearest counts for more where advice is asked for, what was then where a day is named.
+    near = [candidate(hit.id, 0.5 if hit.source == "file:none.md" else 0.1) for hit in result.hits]
+
+    def lead(query: str, timely: dict[str, float]) -> float:
+        found = evidence_for(talks, asked(query), Scope(), ranked, near, drawers, timely)
+        return found["file:none.md"] - found["file:all.md"]
+
+    assert lead("museum, any ideas?", {}) > lead("museum ideas", {})
+    then = {hit.id: 1.0 for hit in result.hits if hit.source == "file:none.md"}
+    assert lead("museum ideas", then) == lead("museum ideas", {})
+    assert lead("the museum yesterday", then) > lead("the museum last month", then) > lead("the museum", then)
 
 
 @pytest.mark.parametrize(
