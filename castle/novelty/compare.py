@@ -44,8 +44,11 @@ class Comparison:
         import numpy as np
 
         alike = np.asarray(self.batch.units @ block.units.T)
-        if np.isin(self.batch.copies, block.copies).any():
-            alike[self.batch.copies[:, None] == block.copies[None, :]] = 1.0
+        order = np.argsort(block.copies)
+        copies = block.copies[order]
+        first, last = (np.searchsorted(copies, self.batch.copies, side) for side in ("left", "right"))
+        for row in np.flatnonzero(first < last):
+            alike[row, order[first[row] : last[row]]] = 1.0
         self._look_back(alike, block)
         outdated = self._outdated(block)
         return self._look_ahead(alike, block, outdated) if outdated.any() else []

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from castle.errors import ModelError, PalaceBusyError, PalaceError
-from castle.store.ledger import batches, get_value, lineage_at, run_many
+from castle.store.ledger import batches, get_value, lineage_at, marks, run, run_many
 from castle.store.palace import POLL_SECONDS, Palace
 from castle.store.projection import (
     Projection,
@@ -26,7 +26,6 @@ from castle.store.projection import (
 )
 from castle.store.reading import changed_rows, count_changed
 from castle.store.redetect import purge, redetect
-from castle.store.schema import vectors as vector_cache
 from castle.store.spaces import Space, sweep
 
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ LARGER_BATCH = 4
 """How many times as many drawers go into one commit once commits take less than ``QUICK_SECONDS``."""
 QUICK_SECONDS = 1.0
 EMBED_BATCH = 128
+KEEP_SECONDS = 4.0
+"""After how much embedding the vectors are written into the cache, so that no more is lost by a kill."""
 HASTY_BATCH = 8
 HASTY_PATIENCE = 0.05
 REDETECT_SECONDS = 20.0
@@ -234,21 +235,25 @@ def cached_vectors(
 
     They are those of the embedder in force unless another one is named.
     """
+    embedder = embedder or palace.identity
+    kept = _cached_halves(palace, keys, embedder)
+    return dict(zip(kept, _units(list(kept.values()), embedder.dim), strict=True))
+
+
+def _cached_halves(
+    palace: Palace, keys: Sequence[bytes], embedder: EmbedderIdentity
+) -> dict[bytes, NDArray[np.float16]]:
     import numpy as np
 
-    embedder = embedder or palace.identity
-    identity, size = embedder.identity, 2 * embedder.dim
-    found: dict[bytes, NDArray[np.float32]] = {}
+    found: dict[bytes, bytes] = {}
     with palace.ledger.read() as cx:
         for part in batches(keys):
-            query = select(vector_cache.c.input, vector_cache.c.vector).where(
-                vector_cache.c.embedder == identity, vector_cache.c.input.in_(part)
-            )
-            for key, blob in cx.execute(query):
-                half = np.frombuffer(blob, dtype=np.float16) if len(blob) == size else np.zeros(1, np.float16)
-                if np.isfinite(half).all() and half.any():
-                    found[key] = _normal(half)
-    return found
+            query = f"SELECT input, vector FROM vectors WHERE embedder = ? AND input IN ({marks(part)})"
+            found.update(run(cx, query, (embedder.identity, *part)))
+    whole = [key for key, blob in found.items() if len(blob) == 2 * embedder.dim]
+    halves = np.frombuffer(b"".join(found[key] for key in whole), np.float16).reshape(-1, embedder.dim)
+    usable = np.logical_and(np.isfinite(halves).all(axis=1), halves.any(axis=1)).tolist()
+    return {key: half for key, half, good in zip(whole, halves, usable, strict=True) if good}
 
 
 def vectors_for(
@@ -268,31 +273,46 @@ def vectors_for(
 
     keys = [input_hash(row) if row.state != "forgotten" else b"" for row in rows]
     texts = {key: row.embedded for key, row in zip(keys, rows, strict=True) if key}
-    known = {} if afresh else cached_vectors(palace, list(texts), space.identity)
+    known = {} if afresh else _cached_halves(palace, list(texts), space.identity)
     progress(len(known))
     missing = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
-    identity = space.identity.identity
-    for part in batches(missing, EMBED_BATCH):
-        halves = space.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
-        with palace.ledger.write(patience) as cx:
-            run_many(
-                cx,
-                "INSERT OR REPLACE INTO vectors(embedder, input, vector) VALUES (?, ?, ?)",
-                [(identity, key, half.tobytes()) for key, half in zip(part, halves, strict=True)],
-            )
-        known.update((key, _normal(half)) for key, half in zip(part, halves, strict=True))
-        progress(len(known))
+    fresh: dict[bytes, NDArray[np.float16]] = {}
+    kept = time.monotonic()
+    try:
+        for part in batches(missing, EMBED_BATCH):
+            made = space.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
+            fresh.update(zip(part, made, strict=True))
+            known.update(zip(part, made, strict=True))
+            progress(len(known))
+            if time.monotonic() - kept >= KEEP_SECONDS:
+                waiting, fresh, kept = fresh, {}, time.monotonic()
+                _keep(palace, space.identity, waiting, patience)
+    finally:
+        if fresh:
+            _keep(palace, space.identity, fresh, patience)
     matrix = np.zeros((len(rows), space.identity.dim), dtype=np.float32)
-    for index, key in enumerate(keys):
-        if key:
-            matrix[index] = known[key]
+    there = [index for index, key in enumerate(keys) if key]
+    matrix[there] = _units([known[keys[index]] for index in there], space.identity.dim)
     return matrix
 
 
-def _normal(half: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Widen a cached vector; the same bytes always give the same unit vector."""
+def _keep(
+    palace: Palace,
+    embedder: EmbedderIdentity,
+    made: dict[bytes, NDArray[np.float16]],
+    patience: float | None,
+) -> None:
+    """Write vectors into the cache."""
+    rows = [(embedder.identity, key, half.tobytes()) for key, half in sorted(made.items())]
+    with palace.ledger.write(patience) as cx:
+        run_many(cx, "INSERT OR REPLACE INTO vectors(embedder, input, vector) VALUES (?, ?, ?)", rows)
+
+
+def _units(halves: Sequence[NDArray[np.float16]], dim: int) -> NDArray[np.float32]:
+    """Widen cached vectors; the same bytes always give the same unit vector, whatever stands beside it."""
     import numpy as np
 
-    wide = half.astype(np.float32)
-    unit: NDArray[np.float32] = wide / np.linalg.norm(wide)
-    return unit
+    units = np.array(halves, dtype=np.float32).reshape(-1, dim)
+    for row in units:
+        row /= np.sqrt(row.dot(row))  # a sum over an axis would add in another order
+    return units

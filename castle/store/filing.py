@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 from castle.errors import CastleError
 from castle.records import Chunk
 from castle.store.appending import APPENDED, Tail, link, repeats, tail_of, unlink
-from castle.store.ledger import Ledger, batches, next_seqs, run, run_many, to_json
+from castle.store.ledger import Ledger, batches, marks, next_seqs, run, run_many, to_json
 from castle.store.members import (
     Leaving,
     Member,
@@ -40,12 +40,8 @@ Change = Literal["new", "changed", "unchanged"]
 _COLUMNS = tuple(column.name for column in drawers.columns)
 
 
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
 def _insertion(table: str, names: Sequence[str]) -> str:
-    return f"INSERT INTO {table}({', '.join(names)}) VALUES ({_marks(names)})"
+    return f"INSERT INTO {table}({', '.join(names)}) VALUES ({marks(names)})"
 
 
 _INSERT_DRAWER = _insertion("drawers", _COLUMNS)
@@ -495,7 +491,7 @@ def _begin_drawers(cx: Connection, rids: Sequence[int], coming: Coming) -> int:
         for batch in batches(rids)
         for (rid,) in run(
             cx,
-            f"SELECT rid FROM drawers WHERE rid IN ({_marks(batch)}) AND seq IS NULL ORDER BY rid",
+            f"SELECT rid FROM drawers WHERE rid IN ({marks(batch)}) AND seq IS NULL ORDER BY rid",
             batch,
         )
     ]
@@ -511,7 +507,7 @@ def _begin_drawers(cx: Connection, rids: Sequence[int], coming: Coming) -> int:
 def _states(cx: Connection, rids: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for batch in batches(rids):
-        query = f"SELECT rid, state FROM drawers WHERE rid IN ({_marks(batch)})"
+        query = f"SELECT rid, state FROM drawers WHERE rid IN ({marks(batch)})"
         found.update(run(cx, query, batch))
     return {rid: found[rid] for rid in rids}
 
@@ -524,7 +520,7 @@ def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
     known: dict[object, int] = {}
     staged: list[int] = []
     for batch in batches([row["id"] for row in rows]):
-        query = f"SELECT id, rid, seq, text = '' AND raw IS NULL FROM drawers WHERE id IN ({_marks(batch)})"
+        query = f"SELECT id, rid, seq, text = '' AND raw IS NULL FROM drawers WHERE id IN ({marks(batch)})"
         for id_, rid, seq, stub in run(cx, query, batch):
             known[id_] = rid
             if seq is None and not stub:

@@ -324,6 +324,11 @@ def run_many(cx: Connection, statement: str, rows: Iterable[Sequence[object]]) -
     connection.executemany(statement, rows)
 
 
+def marks(values: Sequence[object]) -> str:
+    """Return the place holders of a statement for some values."""
+    return ", ".join("?" * len(values))
+
+
 def get_value(cx: Connection, key: str) -> str | None:
     """Return the value of ``key`` in the ``meta`` table."""
     row = run(cx, "SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
 from castle.records import HIDDEN_KINDS
-from castle.store.ledger import batches, get_value, set_value, to_json
+from castle.store.ledger import batches, get_value, marks, run, run_many, set_value, to_json
 from castle.store.novelty_tables import META_KEY, novelty
 from castle.store.projection import Watermark
 from castle.store.schema import drawers, vectors
@@ -171,11 +171,9 @@ def register(cx: Connection, inputs: dict[str, bytes], away: Sequence[str]) -> N
         _wait(cx, novelty.c.nearest.in_(rids))
         cx.execute(delete(novelty).where(novelty.c.drawer.in_(rids)))
     coming = [id_ for id_, key in inputs.items() if held.get(id_) != key]
-    if coming:
-        # By id, so that a drawer which has been destroyed meanwhile is passed over.
-        wanted = select(drawers.c.rid, bindparam("_input")).where(drawers.c.id == bindparam("_id"))
-        statement = insert(novelty).from_select(["drawer", "input"], wanted)
-        cx.execute(statement, [{"_id": id_, "_input": inputs[id_]} for id_ in coming])
+    # By id, so that a drawer which has been destroyed meanwhile is passed over.
+    statement = "INSERT INTO novelty(drawer, input) SELECT rid, ? FROM drawers WHERE id = ?"
+    run_many(cx, statement, ((inputs[id_], id_) for id_ in coming))
 
 
 def orphans(cx: Connection) -> bool:
@@ -191,8 +189,8 @@ def release_orphans(cx: Connection) -> None:
 def _held(cx: Connection, ids: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for part in batches(ids):
-        query = select(drawers.c.id, novelty.c.input).join(novelty, novelty.c.drawer == drawers.c.rid)
-        found.update((id_, key) for id_, key in cx.execute(query.where(drawers.c.id.in_(part))))
+        query = f"SELECT id, input FROM drawers JOIN novelty ON drawer = rid WHERE id IN ({marks(part)})"
+        found.update(run(cx, query, part))
     return found
 
 
@@ -271,46 +269,39 @@ def known_between(cx: Connection, first: int, last: int, *, only: Sequence[int] 
     import numpy as np
 
     query = (
-        select(novelty.c.drawer, drawers.c.kind, drawers.c.sha256, novelty.c.score, vectors.c.vector)
-        .join(drawers, drawers.c.rid == novelty.c.drawer)
-        .join(vectors, _has_vector(cx))
-        .where(novelty.c.drawer.between(first, last))
-        .order_by(novelty.c.drawer)
+        "SELECT novelty.drawer, kind, sha256, score, vector FROM novelty "
+        "JOIN drawers ON rid = novelty.drawer "
+        "JOIN vectors ON embedder = ? AND vectors.input = novelty.input "
+        "WHERE novelty.drawer BETWEEN ? AND ? "
+        f"{'' if only is None else 'AND score IS NULL '}ORDER BY novelty.drawer"
     )
-    if only is not None:
-        query = query.where(novelty.c.score.is_(None))
     wanted = None if only is None else set(only)
     dim = _dimensions(cx)
     rows = [
         row
-        for row in cx.execute(query)
-        if len(row.vector) == 2 * dim and (wanted is None or row.drawer in wanted)
+        for row in run(cx, query, (_embedder(cx), first, last))
+        if len(row[4]) == 2 * dim and (wanted is None or row[0] in wanted)
     ]
-    halves = np.frombuffer(b"".join(row.vector for row in rows), dtype=np.float16)
+    rids, kinds, hashes, scores, blobs = zip(*rows, strict=True) if rows else ((),) * 5
+    halves = np.frombuffer(b"".join(blobs), dtype=np.float16)
     wide = halves.astype(np.float32).reshape(len(rows), dim)
     norms = np.linalg.norm(wide, axis=1, keepdims=True)
     # A damaged vector counts as not there: its drawer waits until it is made again.
     usable = np.isfinite(norms[:, 0]) & (norms[:, 0] > 0)
     return Known(
-        rids=np.array([row.drawer for row in rows], dtype=np.int64)[usable],
-        hidden=np.array([row.kind in HIDDEN_KINDS for row in rows], dtype=np.bool_)[usable],
-        copies=np.array([tag(row.sha256) for row in rows], dtype=np.int64)[usable],
+        rids=np.array(rids, dtype=np.int64)[usable],
+        hidden=np.array([kind in HIDDEN_KINDS for kind in kinds], dtype=np.bool_)[usable],
+        copies=np.array([tag(sha256) for sha256 in hashes], dtype=np.int64)[usable],
         units=wide[usable] / norms[usable],
-        scores=np.array([_or_nan(row.score) for row in rows], dtype=np.float64)[usable],
+        scores=np.array([_or_nan(score) for score in scores], dtype=np.float64)[usable],
     )
 
 
 def put(cx: Connection, made: Sequence[Score]) -> None:
     """Store scores; one whose nearest drawer has been destroyed meanwhile is made again later."""
-    if not made:
-        return
-    near = select(drawers.c.rid).where(drawers.c.rid == bindparam("_nearest")).scalar_subquery()
-    cx.execute(
-        update(novelty)
-        .where(novelty.c.drawer == bindparam("_rid"))
-        .values(score=bindparam("_score"), nearest=near),
-        [{"_rid": each.rid, "_score": each.score, "_nearest": each.nearest} for each in made],
-    )
+    near = "(SELECT rid FROM drawers WHERE rid = ?)"
+    statement = f"UPDATE novelty SET score = ?, nearest = {near} WHERE drawer = ?"
+    run_many(cx, statement, ((each.score, each.nearest, each.rid) for each in made))
 
 
 def _has_vector(cx: Connection) -> ColumnElement[bool]:

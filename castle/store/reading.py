@@ -21,6 +21,7 @@ from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
 from castle.store.sealing import COLUMNS, is_old, sealed_of, shown
 from castle.store.use_tables import ORDINARY, RECENT
+from castle.text import secrets
 from castle.text.served import mask_secrets, served_text
 
 _MIN_PREFIX = 6
@@ -464,8 +465,8 @@ def projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
     """
     try:
         id_, seq, source, title, wing, room, kind, role, speaker, state, authored_at, filed_at = row[:12]
-        ended_at, sha256, context = row[12:15]
-        plain = row.sealed is None and not is_old(row)
+        ended_at, sha256, context, _, _, _, text, sealed, version = row[12:]
+        plain = sealed is None and version >= secrets.DETECTOR_VERSION
         return ProjectionRow(
             id_,
             seq,
@@ -482,7 +483,7 @@ def projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
             ended_at,
             sha256.hex(),
             _masked(context) if context else "",
-            row.text if plain else shown(cx, row),
+            text if plain else shown(cx, row),
         )
     except _DAMAGED as error:
         raise _damaged(row) from error

@@ -7,16 +7,19 @@ through a cache of words, because text repeats its words; the tokenizer itself i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import string
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 VOCABULARY = Path(__file__).parent / "data" / "bert-vocab.txt"
 CLS, SEP = 101, 102
+
+T = TypeVar("T", str, bytes)
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _LONGEST_WORD = 100
@@ -25,9 +28,12 @@ _CACHED_LENGTH = 64
 # str.split() breaks at these, BERT's normaliser deletes them and joins what stands on both sides.
 _JOINERS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_PLAIN = re.compile("[\t\n\r -~]*")
-_MIXED = re.compile("[!-~]+")
-_PARTS = re.compile("[A-Za-z0-9]+|[!-~]")
+_SIGNS = string.punctuation.encode("ascii")
+_NO_SIGNS = f"{string.ascii_letters}{string.digits} \t\n\r".encode("ascii")
+_LOWERED = bytes.maketrans(
+    string.ascii_uppercase.encode("ascii") + _SIGNS,
+    string.ascii_lowercase.encode("ascii") + b" " * len(_SIGNS),
+)
 
 
 @cache
@@ -73,16 +79,15 @@ def _holds_special(word: str) -> bool:
     return "[" in word and any(special in word for special in _SPECIAL)
 
 
-class _Counts(dict[str, int]):
+class _Counts(dict[T, int]):
     """Word pieces by word, filled on demand and emptied when it holds too many."""
 
-    def __missing__(self, word: str) -> int:
-        # BERT splits at ASCII punctuation, so parts of a mixed word can be counted, and cached, one by one.
-        parts = _PARTS.findall(word) if _MIXED.fullmatch(word) and not _holds_special(word) else ()
-        if len(parts) > 1:
-            count = sum(map(self.__getitem__, parts))
-        else:
-            count = len(piece_ids(word))
+    def __init__(self, count: Callable[[T], int]) -> None:
+        super().__init__()
+        self._count: Callable[[T], int] = count
+
+    def __missing__(self, word: T) -> int:
+        count = self._count(word)
         if len(word) <= _CACHED_LENGTH:
             if len(self) >= _CACHED_WORDS:
                 self.clear()
@@ -90,13 +95,38 @@ class _Counts(dict[str, int]):
         return count
 
 
-_counts = _Counts()
+def _pieces_of_plain(word: bytes) -> int:
+    """Count the pieces of a word of small ASCII letters and digits, which nothing changes or parts."""
+    pieces: list[object] = tokenizer().model.tokenize(word.decode("ascii"))
+    return len(pieces)
+
+
+def _pieces_of(word: str) -> int:
+    count = _count_plain(word) if word.isascii() else None
+    return len(piece_ids(word)) if count is None else count
+
+
+_plain_counts = _Counts(_pieces_of_plain)
+_counts = _Counts(_pieces_of)
+
+
+def _count_plain(text: str) -> int | None:
+    """Count the pieces of an ASCII text: one for each sign, and those of the words between them.
+
+    None for one with other control characters than white space, or with the name of a special token.
+    """
+    data = text.encode("ascii")
+    signs = data.translate(None, _NO_SIGNS)
+    if signs.translate(None, _SIGNS) or _holds_special(text):
+        return None
+    return len(signs) + sum(map(_plain_counts.__getitem__, data.translate(_LOWERED).split()))
 
 
 def count_tokens(text: str) -> int:
     """Count a text's word pieces without [CLS] and [SEP]; equal to ``len(piece_ids(text))``."""
-    if text.isascii() and _PLAIN.fullmatch(text) and not _holds_special(text):
-        return sum(map(_counts.__getitem__, _PARTS.findall(text)))
+    count = _count_plain(text) if text.isascii() else None
+    if count is not None:
+        return count
     if _JOINERS.search(text):
         return len(piece_ids(text))
     return sum(map(_counts.__getitem__, text.split()))

@@ -59,8 +59,13 @@ def test_many_are_counted_as_one_by_one(texts: list[str]) -> None:
 
 def test_the_cache_of_words_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordpiece, "_CACHED_WORDS", 10)
-    monkeypatch.setattr(wordpiece, "_counts", wordpiece._Counts())
-    text = " ".join(f"word{number}" for number in range(100)) + " " + "long" * 20
-    assert count_tokens(text) == count_tokens(text) == len(piece_ids(text))
-    assert 0 < len(wordpiece._counts) <= 10
-    assert "long" * 20 not in wordpiece._counts
+    plain, other = wordpiece._Counts(wordpiece._pieces_of_plain), wordpiece._Counts(wordpiece._pieces_of)
+    monkeypatch.setattr(wordpiece, "_plain_counts", plain)
+    monkeypatch.setattr(wordpiece, "_counts", other)
+    for word in ("word", "wörd"):
+        text = " ".join(f"{word}{number}" for number in range(100)) + " " + "long" * 20
+        assert count_tokens(text) == count_tokens(text) == len(piece_ids(text))
+    for cache in (plain, other):
+        assert 0 < len(cache) <= 10
+    assert b"long" * 20 not in plain
+    assert "long" * 20 not in other
