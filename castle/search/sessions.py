@@ -37,14 +37,14 @@ from castle.text.when import Interval
 
 NOTHING: Mapping[str, float] = {}
 
-WORDS = 0.3
-"""What a point of a session's BM25 counts in log odds; .2 to .5 did nearly the same."""
+WORDS = 0.2
+"""What a point of a session's BM25 counts in log odds; .1 to .4 did nearly the same."""
 NEAREST = 8.0
 """What the cosine of a session's nearest drawer counts in log odds, per 1; 5 and 10 did nearly the same."""
 NEAREST_FOR_ADVICE = 28.0
 """The same where advice is asked for; from 20 to 100 did nearly the same."""
-NARROW = 4.0
-"""What it counts in log odds to fit a time of a few days; 3 and 5 did nearly the same."""
+NARROW = 3.0
+"""What it counts in log odds to fit a time of a few days; 2 and 4 did nearly the same."""
 NARROW_DAYS = 3
 """The length of a time from which it counts less, by the root."""
 UNSEEN = 0.1
