@@ -214,8 +214,8 @@ class SearchResult:
     ``behind`` counts drawers that could not be considered at all; ``degraded`` lists every guarantee that was
     not in force, in words for the user. ``confident`` is false when no hit is likely to answer the query.
     ``ranked`` counts what was found in all, in the unit ``by``; ``cursor`` asks for the next page, None when
-    there is none, and ``here`` for this one. ``read_as`` says which names and times the question was
-    understood to hold, ``hidden`` how many drawers were found and left out because they are cold or expired.
+    there is none, and ``here`` for this one. ``read_as`` says how the question was
+    understood, ``hidden`` how many drawers were found and left out because they are cold or expired.
     """
 
     query: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from castle.clock import to_iso
@@ -22,6 +22,8 @@ _SAYING = frozenset(
         "were what when which who wrote write you your new work worked"
     ).split()
 )
+
+_VOICES: Mapping[Voice, str] = {"assistant": "what an assistant said", "own": "what you said"}
 
 Entities = Callable[[str], Sequence[Named]]
 """Finds the entities that a text names; ``functools.partial(named_in, cx)`` asks a ledger."""
@@ -48,11 +50,13 @@ class Question:
 
     @property
     def read_as(self) -> tuple[str, ...]:
-        """Return the names and times that were understood, in words."""
+        """Return what was understood of names, times and voice, in words."""
         surest = {time.phrase: time for time in reversed(self.times) if time.weight == 1.0}
         return (
             *(f"{name.phrase}: a name" for name in self.names),
             *(f"{time.phrase}: {_bound(time.start)} to {_bound(time.end)}" for time in surest.values()),
+            *([_VOICES[self.voice]] if self.voice else ()),
+            *(["advice is asked for"] if self.advice else ()),
         )
 
     @property

@@ -40,6 +40,11 @@ def test_the_subject_is_what_is_left_without_times(query: str, subject: str, vag
 def test_how_a_question_was_read_is_told() -> None:
     assert ask("before 2 May 2023", NOW).read_as == ("before 2 May 2023: … to 2023-05-02T00:00",)
     assert ask("nothing of the kind", NOW).read_as == ()
+    assert ask("what did you suggest yesterday", NOW).read_as == (
+        "yesterday: 2026-05-19T00:00 to 2026-05-20T00:00",
+        "what an assistant said",
+    )
+    assert ask("what should I read", NOW).read_as == ("what you said", "advice is asked for")
 
 
 def test_without_names_phrases_and_times(palace: Palace) -> None:
