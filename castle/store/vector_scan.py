@@ -21,10 +21,11 @@ from castle.store.ledger import batches, get_value
 from castle.store.novelty_tables import novelty as inputs
 from castle.store.palace import Palace
 from castle.store.reading import changed_in_scope, scope_clause
+from castle.store.resident import ID, DenseMatch, nearest
 from castle.store.schema import drawers, sources
 from castle.store.schema import vectors as vector_cache
 from castle.store.spaces import BUILDING
-from castle.store.vectors import DenseMatch, as_stored, best_of
+from castle.store.vectors import as_stored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +38,7 @@ MOST_DRAWERS = 20_000
 MOST_LATE = 1000
 """Drawers whose key in the cache is not known and has to be computed from their text, at most."""
 
-Row = tuple[str, str, int, bytes]
+Row = tuple[str, bytes, int, bytes]
 """Id, hash of the text, time of writing, and the vector of a drawer as 16-bit floats."""
 
 
@@ -46,8 +47,8 @@ class Scan:
     """The vectors of all drawers in a scope, in the space of one embedder; ``units`` are as stored."""
 
     identity: EmbedderIdentity
-    ids: list[str]
-    hashes: list[str]
+    ids: NDArray[np.bytes_]
+    hashes: NDArray[np.uint8]
     authored_at: NDArray[np.int64]
     units: NDArray[np.float32]
 
@@ -63,15 +64,7 @@ class Scan:
             inside &= self.authored_at >= scope.since
         if scope.until is not None:
             inside &= self.authored_at < scope.until
-        places = np.flatnonzero(inside)
-        scores = self.units[places] @ (vector / np.linalg.norm(vector))
-        if len(places) > limit:
-            # With whatever is as near as the last but for rounding: equal scores come in the order of ids.
-            least = np.partition(scores, -limit)[-limit] - 1e-5
-            places = places[scores >= least]
-        chosen = places.tolist()
-        rows = [(self.ids[place], self.hashes[place]) for place in chosen]
-        return best_of(rows, self.units[chosen], vector, limit)
+        return nearest(self.ids, self.hashes, self.units, vector, limit, inside)
 
 
 def scan_of(palace: Palace, scope: Scope) -> Scan | None:
@@ -126,8 +119,8 @@ def _rows(cx: Connection, embedder: str, scope: Scope, after: int) -> list[Row] 
             vector_cache.c.embedder == embedder, vector_cache.c.input.in_(part)
         )
         kept.update((key, vector) for key, vector in cx.execute(wanted))
-    rows = [(id_, sha256.hex(), at, vector) for id_, sha256, at, vector in known]
-    rows += [(row.id, row.sha256, row.authored_at, kept.get(keys[row.id])) for row in late]
+    rows = [tuple(row) for row in known]
+    rows += [(row.id, bytes.fromhex(row.sha256), row.authored_at, kept.get(keys[row.id])) for row in late]
     return rows
 
 
@@ -145,8 +138,8 @@ def _scan(identity: EmbedderIdentity, rows: list[Row]) -> Scan | None:
         return None
     return Scan(
         identity,
-        [id_ for id_, *_ in rows],
-        [sha256 for _, sha256, *_ in rows],
+        np.array([id_ for id_, *_ in rows], ID),
+        np.frombuffer(b"".join(sha256 for _, sha256, *_ in rows), np.uint8).reshape(-1, 32),
         np.array([at for _, _, at, _ in rows], dtype=np.int64),
         as_stored(wide / norms[:, None]),
     )

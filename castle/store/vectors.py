@@ -11,11 +11,12 @@ import hashlib
 import os
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +32,16 @@ from castle.store.projection import (
     disk_bytes,
     legal_text,
 )
+from castle.store.resident import (
+    COLUMNS,
+    MOST_BYTES,
+    DenseMatch,
+    Resident,
+    ids_and_hashes,
+    nearest,
+    normal,
+    units,
+)
 from castle.store.sums import Sums
 
 if TYPE_CHECKING:
@@ -41,6 +52,8 @@ if TYPE_CHECKING:
     from castle.models.base import EmbedderIdentity
 
 T = TypeVar("T")
+Commit = tuple[str, int, int]
+"""The last commit of a table: its file's name, number and time."""
 
 RETENTION = timedelta(minutes=10)
 """How long versions are kept for readers of other processes."""
@@ -67,18 +80,13 @@ _SLACK = 32
 # As many where more than those are equal.
 _MUCH_SLACK = 1000
 _IDS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 4096
+_TRIES = 3
 _TOGETHER = 8
 _TEXTS = ("id", "source", "wing", "room", "kind", "role", "state", "sha256", "text")
+# The watermark has no state.
+_STANDING = "state IN ('current', 'superseded')"
 _INTEGERS = ("seq", "authored_at", "filed_at", "ended_at")
-
-
-@dataclass(frozen=True, slots=True)
-class DenseMatch:
-    """A drawer near a query; ``score`` is the cosine, in [-1, 1]."""
-
-    id: str
-    score: float
-    sha256: str
 
 
 class Vectors:
@@ -101,7 +109,10 @@ class Vectors:
         self.table_name = table or table_of(identity)
         self._table: Any = None
         self._sums = Sums(self.directory, passed_over=(_HINT,))
-        self._known: tuple[tuple[int, int, int], Watermark | None] | None = None
+        self._known: tuple[Commit, Watermark | None] | None = None
+        self._asked = False
+        self._resident: tuple[Commit, int, Resident | None] | None = None
+        self._loading = threading.Lock()
 
     @property
     def directory(self) -> Path:
@@ -111,21 +122,33 @@ class Vectors:
     def watermark(self) -> Watermark | None:
         """Return what it has reached, None when it is empty, missing or unreadable."""
         try:
+            if self._known is not None and self._known[0] == self._commit():
+                return self._known[1]
             return self._read(self._mark)
         except ProjectionUnavailable:
             return None
 
     def _mark(self, table: Any) -> Watermark | None:
-        """Return the watermark of the last commit; that of one that was read before is known.
-
-        A table that was built again begins to count its versions anew, in another directory.
-        """
-        place = (self.directory / "_versions").stat()
-        commit = (table.version, place.st_ino, place.st_mtime_ns)
+        """Return the watermark of the last commit; that of one that was read before is known."""
+        commit = self._commit()
         if self._known is None or self._known[0] != commit:
             found = _rows(table, where=f"id = '{_MARK}'", columns=["source", "seq"]).to_pylist()
             self._known = (commit, Watermark(found[0]["source"], found[0]["seq"]) if found else None)
         return self._known[1]
+
+    def _commit(self) -> Commit:
+        """Return the last commit, by a look at the files; a table that was built again has others."""
+        with self._edge():
+            try:
+                # Newest first: LanceDB names a version by what is left to the largest integer.
+                with os.scandir(self.directory / "_versions") as files:
+                    newest = min(
+                        (file for file in files if file.name.endswith(".manifest")), key=attrgetter("name")
+                    )
+                status = newest.stat()
+            except (FileNotFoundError, ValueError):
+                raise self._absent() from None
+            return newest.name, status.st_ino, status.st_mtime_ns
 
     def apply(self, rows: Sequence[ProjectionRow], vectors: NDArray[np.float32], reached: Watermark) -> None:
         """Bring the rows in and record the watermark, in one commit; applying twice changes nothing.
@@ -166,9 +189,11 @@ class Vectors:
             return []
         if vector.shape != (self.dim,):
             raise ModelError(f"a vector of {vector.size} was compared with vectors of {self.dim}")
+        if (resident := self._in_memory()) is not None:
+            return resident.search(vector, scope, limit)
         where = where_clause(scope)
 
-        def nearest(table: Any, slack: int) -> pa.Table:
+        def chosen(table: Any, slack: int) -> pa.Table:
             query = table.search(vector, vector_column_name="vector").distance_type("cosine")
             query = query.where(where, prefilter=True)
             # One source is small. When drawers were filed and ended is not indexed: to count costs a search.
@@ -180,13 +205,51 @@ class Vectors:
             # Leaving _distance out makes the native side warn on stderr at every query.
             return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + slack).to_arrow()
 
-        found = self._read(partial(nearest, slack=_SLACK))
+        found = self._read(partial(chosen, slack=_SLACK))
         distances = found["_distance"]
         if len(found) == limit + _SLACK and distances[-1] == distances[limit - 1]:
-            found = self._read(partial(nearest, slack=_MUCH_SLACK))
+            found = self._read(partial(chosen, slack=_MUCH_SLACK))
         # LanceDB rounds the query to 16 bits: its distances choose, and these scores rank.
-        rows = list(zip(found["id"].to_pylist(), found["sha256"].to_pylist(), strict=True))
-        return best_of(rows, self._units(found), vector, limit)
+        return nearest(*ids_and_hashes(found), self._units(found), vector, limit)
+
+    def _in_memory(self) -> Resident | None:
+        """Return the drawers of the last commit as this process keeps them.
+
+        None for the first question, to which reading them all would cost more than it saves, where they are
+        too many, and where they change as fast as they are read.
+        """
+        if not self._asked:
+            self._asked = True
+            return None
+        with self._loading:
+            for _ in range(_TRIES):
+                commit = self._commit()
+                if self._resident is None or self._resident[0] != commit:
+                    seq, resident = self._read(self._load)
+                    self._resident = (commit, seq, resident)
+                    if self._commit() != commit:
+                        continue
+                return self._resident[2]
+        return None
+
+    def _load(self, table: Any) -> tuple[int, Resident | None]:
+        """Read the drawers with their vectors, those that changed where others are known."""
+        mark = self._mark(table)
+        seq = mark.seq if mark else 0
+        count = table.count_rows(_STANDING)
+        fits = 4 * self.dim * count <= MOST_BYTES
+        _, reached, known = self._resident or (None, 0, None)
+        if fits and known is not None and seq > reached:
+            rows = _rows(table, where=f"seq > {reached} AND id != '{_MARK}'", columns=list(COLUMNS))
+            resident = known.extended(rows)
+            if resident is not None and len(resident) == count:
+                return seq, resident
+        # Let go of before all are read once more.
+        self._resident = known = None
+        if not fits:
+            return seq, None
+        query = table.search().where(_STANDING).select(list(COLUMNS)).limit(None)
+        return seq, Resident.of(count, self.dim, query.to_batches(_ROWS_AT_ONCE))
 
     def index(self) -> None:
         """Make the indexes that a table of this size needs, or make them anew where they are late.
@@ -241,15 +304,19 @@ class Vectors:
     def close(self) -> None:
         """Let go of the table; the next call opens it again."""
         self._table = None
+        self._resident = None
 
     def _units(self, rows: pa.Table) -> NDArray[np.float32]:
         """Return the vectors of rows that were read, widened and of unit length."""
-        return _unit(rows["vector"].combine_chunks().flatten().to_numpy().reshape(-1, self.dim))
+        return units(rows["vector"], self.dim)
 
     # Opening
 
     def _edge(self) -> Any:
         return native_edge("table of vectors", self.directory)
+
+    def _absent(self) -> ProjectionUnavailable:
+        return ProjectionUnavailable(f"there is no table of vectors at {self.directory}: run castle repair")
 
     def _connect(self) -> Any:
         lancedb = import_lancedb()
@@ -259,9 +326,7 @@ class Vectors:
     def _open(self) -> Any:
         if not self.directory.exists():
             self._table = None
-            raise ProjectionUnavailable(
-                f"there is no table of vectors at {self.directory}: run castle repair"
-            )
+            raise self._absent()
         if self._table is None:
             with self._edge():
                 # LanceDB compares no checksums, and ends the process over some files that are damaged.
@@ -395,33 +460,13 @@ def as_stored(unit: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return what the table gives back of a vector: rounded to 16 bits, and of unit length again."""
     import numpy as np
 
-    return _unit(unit.astype(np.float16))
-
-
-def best_of(
-    rows: Sequence[tuple[str, str]], units: NDArray[np.float32], vector: NDArray[np.float32], limit: int
-) -> list[DenseMatch]:
-    """Score drawers, given by id and hash with their stored vectors; return the nearest, nearest first."""
-    import numpy as np
-
-    scores = np.clip(units @ (vector / np.linalg.norm(vector)), -1.0, 1.0).tolist()
-    matches = [DenseMatch(id_, score, sha) for (id_, sha), score in zip(rows, scores, strict=True)]
-    return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
-
-
-def _unit(halves: NDArray[np.float16]) -> NDArray[np.float32]:
-    import numpy as np
-
-    wide = halves.astype(np.float32)
-    unit: NDArray[np.float32] = wide / np.linalg.norm(wide, axis=-1, keepdims=True)
-    return unit
+    return normal(unit.astype(np.float16))
 
 
 def where_clause(scope: Scope) -> str:
     """Return the scope as an SQL condition; every value of the user is a quoted literal."""
-    # The watermark has no state.
     current = not scope.history and scope.as_of is None
-    terms = ["state = 'current'" if current else "state IN ('current', 'superseded')"]
+    terms = ["state = 'current'" if current else _STANDING]
     if scope.as_of is not None:
         terms.append(f"filed_at <= {int(scope.as_of)} AND ended_at > {int(scope.as_of)}")
     for column in ("wing", "room", "role", "source"):

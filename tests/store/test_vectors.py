@@ -22,8 +22,12 @@ from tests.store.rows import DIM, IDENTITY, make_row, make_vectors
 CURRENT = Scope()
 
 
-@pytest.fixture
-def vectors(tmp_path: Path) -> Vectors:
+@pytest.fixture(params=["table", "memory"])
+def vectors(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Vectors:
+    if request.param == "table":
+        monkeypatch.setattr(module, "MOST_BYTES", 0)
+    else:
+        monkeypatch.setattr(Vectors, "_asked", True, raising=False)
     return Vectors(tmp_path / "drawers.lance", IDENTITY)
 
 
@@ -269,7 +273,8 @@ def test_indexes_change_no_answer(vectors: Vectors, monkeypatch: pytest.MonkeyPa
     vectors.index()
     assert indexes(vectors) == {f"{column}_idx": 0 for column in vector_index.COLUMNS if column != "vector"}
     assert [found(vectors, 7, scope, 60) for scope in scopes] == before
-    apply(vectors, [make_row(0, wing="w1"), make_row(1, wing="w2")], 63)
+    moved = [make_row(0, wing="w1", seq=61), make_row(1, wing="w2", seq=62)]
+    vectors.apply(moved, make_vectors([0, 1]), Watermark("e", 62))
     after = found(vectors, 7, Scope(wing="w1"), 60)
     assert set(after) == (set(before[0]) | set(ids(0))) - set(ids(1))
 
@@ -290,6 +295,7 @@ def test_the_index_of_vectors_finds_what_reading_all_of_them_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_index, "ANN_ROWS", 1000)
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
     vectors = Vectors(tmp_path / "drawers.lance", IDENTITY.__class__("test", 128, "wide"))
     rows = [make_row(number, wing="small" if number % 10 == 0 else "large") for number in range(3000)]
     random = np.random.default_rng(1)
