@@ -87,9 +87,9 @@ class Splitter:
         whole = final or len(self._rest) > SEGMENT
         known = len(waiting) if whole else len(waiting) - 2
         if known > 0:
-            ahead = [*waiting, self._rest, "", ""]
-            for number in range(known):
-                self._line(waiting[number], "\n", ahead[number + 1], ahead[number + 2])
+            ahead = [*waiting[1:], self._rest, "", ""]
+            for line, second, third in zip(waiting[:known], ahead, ahead[1:], strict=False):
+                self._line(line, "\n", second, third)
             del waiting[:known]
         if final and (self._rest or self._inside):
             self._line(self._rest, "", "", "")
@@ -117,9 +117,8 @@ class Splitter:
             return
         if len(second) > SEGMENT:
             third = ""
-        atom = self._begin(line, second[:HEAD], third[:HEAD])
-        atom.text = line + end
-        self._at += len(atom.text)
+        self._begin(line, line + end, second[:HEAD], third[:HEAD])
+        self._at += len(line) + len(end)
         if len(line) > self._most:
             last = self._ready.pop()
             self._ready.extend(last.parts(self._finer))
@@ -137,7 +136,7 @@ class Splitter:
     def _long(self, text: str, *, whole: bool) -> str:
         """Cut a line of more than a segment; gives back what has to wait for the text after it."""
         if not self._inside:
-            atom = self._begin(text, "", "")
+            atom = self._begin(text, "", "", "")
             self._ready.pop()
             self._inside = True
             first: Atom | None = atom
@@ -168,10 +167,18 @@ class Splitter:
             self._at += len(text)
         return self._at - begin
 
-    def _begin(self, line: str, second: str, third: str) -> Atom:
-        """Append the atom of a line, without its text, as strong as its meaning makes it."""
+    def _begin(self, line: str, text: str, second: str, third: str) -> Atom:
+        """Append the atom of a line, as strong as its meaning makes it."""
         mark = self._reader.mark(line[:HEAD], (second, third))
-        atom = Atom("", self._at, self._strength_of(mark, line))
+        strength = mark.strength
+        if strength >= structure.LINE and self._glued:
+            strength = structure.GLUED
+        elif strength == structure.LINE:
+            if self._blank:
+                strength = structure.PARAGRAPH + (0 if line[:1].isspace() else 2)
+            elif self._sentence:
+                strength += 2
+        atom = Atom(text, self._at, strength)
         if mark.level >= 0:
             atom.level = mark.level
             if mark.title is not None:
@@ -185,15 +192,6 @@ class Splitter:
         self._glued = mark.glued
         self._sentence = line.rstrip()[-1:] in _SENTENCE_ENDS
         return atom
-
-    def _strength_of(self, mark: Mark, line: str) -> int:
-        if self._glued and mark.strength >= structure.LINE:
-            return structure.GLUED
-        if mark.strength != structure.LINE:
-            return mark.strength
-        if self._blank:
-            return structure.PARAGRAPH + (0 if line[:1].isspace() else 2)
-        return structure.LINE + (2 if self._sentence else 0)
 
     def _lead_on(self, mark: Mark, atom: Atom, size: int) -> None:
         """Begin or carry on a comment; where a definition follows it, its section begins with the comment."""

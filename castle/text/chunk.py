@@ -11,6 +11,7 @@ Lines end with ``\n`` or ``\r\n``; a lone ``\r`` ends no line, although a chunk 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from castle.records import Chunk, SealedSpan
@@ -43,8 +44,8 @@ _TIERS = (
     (_LAST, _LAST, _LAST, 9, 8),  # white space
     (_LAST, _LAST, _LAST, 12, 10),  # less
 )
-_CLASSES = tuple(
-    next(number for number, least in enumerate((90, 55, 45, 35, 28, 0)) if strength >= least)
+_TIERS_OF = tuple(
+    next(tiers for tiers, least in zip(_TIERS, (90, 55, 45, 35, 28, 0), strict=True) if strength >= least)
     for strength in range(101)
 )
 _AHEAD = 1.6  # how far to look for the next section, and
@@ -205,7 +206,7 @@ class Chunker:
         forms: list[str] = []
         if sealed:
             forms.append(served_text(text, sealed))
-        if sealed or not all(map(_parted, atoms, atoms[1:])):
+        if sealed or not _parted([atom.text for atom in atoms]):
             forms.append(text)
         if not forms:
             return 0
@@ -213,6 +214,8 @@ class Chunker:
 
     def _sealed(self, start: int, end: int) -> tuple[SealedSpan, ...]:
         """List the parts of sealed spans in ``[start, end)``, counted from ``start``."""
+        if not self._spans:
+            return ()
         return tuple(
             SealedSpan(max(span.start, start) - start, min(span.end, end) - start, span.kind, span.tag)
             for span in self._spans
@@ -250,14 +253,17 @@ def _word_pieces() -> Count:
     return count_many
 
 
-def _parted(before: Atom, after: Atom) -> bool:
-    return before.text[-1] in _WHITE or after.text[0] in _WHITE
+def _parted(texts: Sequence[str]) -> bool:
+    """Whether white space stands between each two of the texts, so that their word pieces add up."""
+    return all(
+        [before[-1] in _WHITE or after[0] in _WHITE for before, after in zip(texts, texts[1:], strict=False)]
+    )
 
 
 def _choose(queue: list[Atom], head: int, max_chars: int, max_tokens: int) -> int:
     """Choose the atom at which the next chunk begins, by structure and by the text near it."""
     scale = max_chars * max_tokens
-    first, second, third, fourth = (zone * scale for zone in _ZONES)
+    zones = [zone * scale for zone in _ZONES]
     candidates: list[tuple[int, int, int, int]] = []  # tier, less strength, atom, size
     chars, tokens = len(queue[head].text), queue[head].tokens
     size = 0
@@ -267,8 +273,8 @@ def _choose(queue: list[Atom], head: int, max_chars: int, max_tokens: int) -> in
         if size > scale:
             break
         atom = queue[at]
-        zone = (size >= first) + (size >= second) + (size >= third) + (size >= fourth)
-        candidates.append((_TIERS[_CLASSES[atom.strength]][zone], -atom.strength, at, size))
+        strength = atom.strength
+        candidates.append((_TIERS_OF[strength][bisect_right(zones, size)], -strength, at, size))
         chars += len(atom.text)
         tokens += atom.tokens
         at += 1

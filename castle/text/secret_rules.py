@@ -6,6 +6,7 @@ Quantifiers are bounded and neighbouring classes disjoint, so that no expression
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -133,6 +134,21 @@ _TELEGRAM = re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
 TOKENS += tuple(
     Token("telegram_token", (":AA",), _TELEGRAM, before=digits) for digits in (10, 9, 8)
 )  # the literal stands after a bot id of eight to ten digits
+
+
+def _any_of(words: Collection[str]) -> str:
+    """Write an expression for any of these words that looks at each letter of a text once."""
+    if "" in words:
+        return ""
+    rests: dict[str, set[str]] = {}
+    for word in words:
+        rests.setdefault(word[0], set()).add(word[1:])
+    found = [re.escape(first) + _any_of(rest) for first, rest in sorted(rests.items())]
+    return found[0] if len(found) == 1 else f"(?:{'|'.join(found)})"
+
+
+TOKEN_LITERAL = re.compile(_any_of({literal for token in TOKENS for literal in token.literals}))
+"""Any literal of a named format: a text without one holds no token."""
 
 _KEY = r"(?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?"
 KEY_HEAD = re.compile(

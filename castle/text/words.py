@@ -22,9 +22,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
+from typing import TypeVar
+
+T = TypeVar("T", str, bytes)
 
 LONGEST = 64
 _CACHED = 200_000
@@ -32,6 +37,9 @@ _CACHED = 200_000
 _ASCII_RUN = re.compile(r"[A-Za-z0-9_]++(?:[-./:@+'][A-Za-z0-9_]++){0,32}+")
 _SIGNED_RUN = re.compile(rf"[A-Za-z]\+\+|[CFcf]#|{_ASCII_RUN.pattern}")
 _SIGNS = ("++", "c#", "C#", "f#", "F#")
+_SPACED = bytes(
+    code if chr(code) in f"{string.ascii_letters}{string.digits}_-./:@+'" else ord(" ") for code in range(256)
+)
 _PLAIN_RUN = re.compile(r"[A-Za-z]\+\+|[CFcf]#|\w+(?:[-./:@+']\w+){0,32}")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _EMOJI_FORM = re.compile("(?<=.)[\ufe0f\U0001f3fb-\U0001f3ff]")
@@ -42,12 +50,12 @@ _QUOTED = re.compile(r'"([^"]+)"|“([^”"]+)”|„([^“”"]+)[“”]|「([
 
 def words(text: str) -> list[str]:
     """Split a text into its lexical tokens, in order; any string will do."""
-    if text.isascii():
-        signed = [sign for sign in _SIGNS if sign in text]
-        runs = (_SIGNED_RUN if signed else _ASCII_RUN).findall(text)
-    else:
-        runs = _runs(text)
-    return list(chain.from_iterable(map(_tokens.__getitem__, runs)))
+    if not text.isascii():
+        return list(chain.from_iterable(map(_tokens.__getitem__, _runs(text))))
+    if any([sign in text for sign in _SIGNS]):
+        return list(chain.from_iterable(map(_tokens.__getitem__, _SIGNED_RUN.findall(text))))
+    pieces = text.encode("ascii").translate(_SPACED).split()
+    return list(chain.from_iterable(map(_ascii_tokens.__getitem__, pieces)))
 
 
 def phrases(query: str) -> list[str]:
@@ -56,19 +64,20 @@ def phrases(query: str) -> list[str]:
     return [phrase for phrase in found if phrase]
 
 
-class _Tokens(dict[str, tuple[str, ...]]):
-    """Tokens by run, filled on demand and emptied when it holds too many."""
+class _Tokens(dict[T, tuple[str, ...]]):
+    """Tokens by what they are made of, filled on demand and emptied when it holds too many."""
 
-    def __missing__(self, run: str) -> tuple[str, ...]:
-        tokens = tuple(_expand(run))
+    def __init__(self, expand: Callable[[T], Iterable[str]]) -> None:
+        super().__init__()
+        self._expand: Callable[[T], Iterable[str]] = expand
+
+    def __missing__(self, run: T) -> tuple[str, ...]:
+        tokens = tuple(self._expand(run))
         if len(run) <= LONGEST:
             if len(self) >= _CACHED:
                 self.clear()
             self[run] = tokens
         return tokens
-
-
-_tokens = _Tokens()
 
 
 def _expand(run: str) -> list[str]:
@@ -85,6 +94,15 @@ def _expand(run: str) -> list[str]:
     if kind == "emoji":
         return [_bounded(_EMOJI_FORM.sub("", run))]
     return _joined(run)
+
+
+def _expand_ascii(piece: bytes) -> Iterable[str]:
+    """Give the tokens of letters, digits and joints without signs or spaces among them."""
+    return chain.from_iterable(map(_tokens.__getitem__, _ASCII_RUN.findall(piece.decode("ascii"))))
+
+
+_tokens = _Tokens(_expand)
+_ascii_tokens = _Tokens(_expand_ascii)
 
 
 def _joined(run: str) -> list[str]:
