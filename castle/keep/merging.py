@@ -19,7 +19,8 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from castle.errors import PalaceError
 from castle.keep.layout import Record, columns_of, decoded
 from castle.store.appending import APPENDED
-from castle.store.filing import drawer_id, find_source, touch
+from castle.store.drawer_rows import touch
+from castle.store.filing import drawer_id, find_source
 from castle.store.ledger import next_seqs, to_json
 from castle.store.mentions import link_mentions
 from castle.store.places import present_name

@@ -24,7 +24,8 @@ from castle.mine.rooms import room_for
 from castle.mine.walk import Found, walk
 from castle.records import Skipped
 from castle.store.catchup import catch_up_lexicon, catch_up_vectors
-from castle.store.filing import Coming, Filed, Filing, NewDrawer, Place, Version, end_source, mark_seen
+from castle.store.drawer_rows import Coming
+from castle.store.filing import Filed, Filing, NewDrawer, Place, Version, end_source, mark_seen
 from castle.store.palace import Palace
 from castle.store.places import present_name
 from castle.store.projects import Project, find_project, path_text, register

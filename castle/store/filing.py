@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from castle.errors import CastleError
 from castle.records import Chunk
 from castle.store.appending import APPENDED, Tail, link, repeats, tail_of, unlink
-from castle.store.ledger import Ledger, batches, marks, next_seqs, run, run_many, to_json
+from castle.store.drawer_rows import Coming, begin_drawers, end_drawers, insertion, store_drawers, touch
+from castle.store.ledger import Ledger, batches, run, to_json
 from castle.store.members import (
     Leaving,
     Member,
@@ -27,25 +28,16 @@ from castle.store.members import (
     open_members,
     same_place,
 )
-from castle.store.mentions import link_mentions
 from castle.store.proofs import whole
 from castle.store.purge_guard import Quotes, cut, guard_of, stands
 from castle.store.purge_tables import purged
 from castle.store.purged import keyed, nothing_of, salt_of, stubs_among
-from castle.store.schema import drawers, membership, revisions, sources
+from castle.store.schema import membership, revisions, sources
 from castle.text.secrets import DETECTOR_VERSION
 
 Change = Literal["new", "changed", "unchanged"]
 
-_COLUMNS = tuple(column.name for column in drawers.columns)
-
-
-def _insertion(table: str, names: Sequence[str]) -> str:
-    return f"INSERT INTO {table}({', '.join(names)}) VALUES ({marks(names)})"
-
-
-_INSERT_DRAWER = _insertion("drawers", _COLUMNS)
-_INSERT_REVISION = _insertion(
+_INSERT_REVISION = insertion(
     "revisions",
     (
         "source",
@@ -186,7 +178,7 @@ class Filing:
         for row, (_, purge), sha in zip(rows, pieces, hashes, strict=True):
             if purge is not None and salt is not None:
                 row |= nothing_of(salt, sha)
-        rids = _store(cx, rows)
+        rids = store_drawers(cx, rows)
         stubs = stubs_among(cx, rids) if salt is not None else {}
         for (item, purge), rid, content, sha in zip(pieces, rids, contents, hashes, strict=True):
             chunk = item.chunk
@@ -272,7 +264,7 @@ class Filing:
                 _note_seen(cx, source, self._place, version.signature)
                 return Filed("unchanged", self._base, 0, len(staying), purged=tuple(self._gaps))
         arrived = [rid for rid in dict.fromkeys(m.rid for _, m in begin) if rid not in current]
-        new = _begin_drawers(cx, arrived, coming)
+        new = begin_drawers(cx, arrived, coming)
         end_drawers(cx, ended, self._ledger.clock())
         self._record(cx, source, version, "complete")
         if self._base:
@@ -305,7 +297,7 @@ class Filing:
         end_drawers(cx, list(self._retired), self._ledger.clock())
         kept = _size_of(cx, source)
         open_members(cx, source, number, list(enumerate(self._members, start=before.ordinal)))
-        new = _begin_drawers(cx, [member.rid for member in self._members], coming)
+        new = begin_drawers(cx, [member.rid for member in self._members], coming)
         for added in self._members:
             digest, size = link(digest, added.sha256), size + added.size
         self._record(cx, source, replace(version, sha256=digest, size=size), APPENDED)
@@ -445,98 +437,10 @@ def end_source(cx: Connection, ledger: Ledger, source: int, actor: str) -> int:
     return len(rids)
 
 
-def touch(cx: Connection, rids: Sequence[int], **values: object) -> None:
-    """Change drawers and give each a new ``seq``, so that every projection sees it."""
-    if not rids:
-        return
-    first = next_seqs(cx, len(rids))
-    names = ", ".join(f"{name} = ?" for name in ("seq", *values))
-    rows = ((seq, *values.values(), rid) for seq, rid in enumerate(rids, start=first))
-    run_many(cx, f"UPDATE drawers SET {names} WHERE rid = ?", rows)
-
-
-def end_drawers(cx: Connection, rids: Iterable[int], now: int) -> None:
-    """Mark drawers superseded; forgotten ones stay forgotten."""
-    states = _states(cx, list(rids))
-    touch(cx, [rid for rid, state in states.items() if state == "current"], state="superseded", ended_at=now)
-
-
 def _size_of(cx: Connection, source: int) -> int:
     """Return how many drawers the current revision of a source holds."""
     query = select(func.count()).where(membership.c.source == source, membership.c.to_revision.is_(None))
     return cx.execute(query).scalar() or 0
-
-
-class Coming:
-    """Drawers that become current with a transaction: numbered and linked for all of its sources at once."""
-
-    def __init__(self) -> None:
-        self._rids: list[int] = []
-
-    def add(self, rids: Iterable[int]) -> None:
-        """Take drawers that have been staged."""
-        self._rids.extend(rids)
-
-    def begin(self, cx: Connection) -> None:
-        """Make them current, in the order in which they came."""
-        touch(cx, self._rids)
-        link_mentions(cx, self._rids)
-        self._rids = []
-
-
-def _begin_drawers(cx: Connection, rids: Sequence[int], coming: Coming) -> int:
-    """Let drawers become current; return how many the palace did not hold before."""
-    fresh = [
-        rid
-        for batch in batches(rids)
-        for (rid,) in run(
-            cx,
-            f"SELECT rid FROM drawers WHERE rid IN ({marks(batch)}) AND seq IS NULL ORDER BY rid",
-            batch,
-        )
-    ]
-    coming.add(fresh)
-    known = set(fresh)
-    stubs = stubs_among(cx, fresh) if salt_of(cx) is not None else {}
-    states = _states(cx, [rid for rid in rids if rid not in known])
-    back = [rid for rid, state in states.items() if state == "superseded"]
-    touch(cx, back, state="current", ended_at=None)
-    return len(fresh) - len(stubs)
-
-
-def _states(cx: Connection, rids: Sequence[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for batch in batches(rids):
-        query = f"SELECT rid, state FROM drawers WHERE rid IN ({marks(batch)})"
-        found.update(run(cx, query, batch))
-    return {rid: found[rid] for rid in rids}
-
-
-def _store(cx: Connection, rows: Sequence[dict[str, object]]) -> list[int]:
-    """Write the drawers that are not there yet and return the rids of all.
-
-    A drawer that another attempt staged and never completed takes the values of this one.
-    """
-    known: dict[object, int] = {}
-    staged: list[int] = []
-    for batch in batches([row["id"] for row in rows]):
-        query = f"SELECT id, rid, seq, text = '' AND raw IS NULL FROM drawers WHERE id IN ({marks(batch)})"
-        for id_, rid, seq, stub in run(cx, query, batch):
-            known[id_] = rid
-            if seq is None and not stub:
-                staged.append(rid)
-    left = set(staged)
-    again = [{**row, "_rid": known[row["id"]]} for row in rows if known.get(row["id"]) in left]
-    if again:
-        cx.execute(update(drawers).where(drawers.c.rid == bindparam("_rid")), again)
-    fresh = [row for row in rows if row["id"] not in known]
-    if not fresh:
-        return [known[row["id"]] for row in rows]
-    first = (run(cx, "SELECT max(rid) FROM drawers").fetchone()[0] or 0) + 1
-    for rid, row in enumerate(fresh, start=first):
-        row["rid"] = known[row["id"]] = rid
-    run_many(cx, _INSERT_DRAWER, ([row[name] for name in _COLUMNS] for row in fresh))
-    return [known[row["id"]] for row in rows]
 
 
 def _revision_row(source: int, number: int, version: Version, now: int) -> dict[str, object]:

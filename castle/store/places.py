@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from castle.errors import NotFoundError, RefusedError
-from castle.store.filing import touch
+from castle.store.drawer_rows import touch
 from castle.store.ledger import Ledger, batches
 from castle.store.projection import legal_text
 from castle.store.purged import STUB, check_not_purged

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, and_, delete, exists, insert, or_, select, up
 
 from castle.store.appending import APPENDED
 from castle.store.closet_tables import aaak, closets
+from castle.store.drawer_rows import touch
 from castle.store.entity_tables import mentions, registry
-from castle.store.filing import touch
 from castle.store.graph_tables import entities, entity_aliases, evidence, triples
 from castle.store.ledger import batches
 from castle.store.mind_purge import purge_mind

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Integer, bindparam, delete, func, literal, se
 
 from castle.records import SealedSpan
 from castle.store.closet_tables import aaak, closet_drawers, closet_lines
-from castle.store.filing import touch
+from castle.store.drawer_rows import touch
 from castle.store.ledger import batches, get_value, set_value, to_json
 from castle.store.reviews import forget_reviews
 from castle.store.schema import drawers, meta, sources, vectors

@@ -106,7 +106,7 @@ def test_others_may_read(castle: Castle) -> None:
 def test_an_index_that_is_behind(castle: Castle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(palace, "CATCH_UP_SECONDS", 0.0)
     with castle._palace().ledger.write() as cx:
-        from castle.store.filing import touch
+        from castle.store.drawer_rows import touch
 
         rids = [rid for (rid,) in cx.execute(drawers.select().with_only_columns(drawers.c.rid).limit(2))]
         touch(cx, rids, room="elsewhere")

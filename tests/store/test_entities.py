@@ -109,7 +109,7 @@ def test_only_new_drawers_are_read_again(
         read.extend(rids)
         return real(cx, rids)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("castle.store.filing.link_mentions", spy)
+    monkeypatch.setattr("castle.store.drawer_rows.link_mentions", spy)
     file(ledger, ["Marta one.\n", "Marta two.\n", "Marta three.\n"], base=1)
     assert len(read) == 1
     assert len(links(ledger)) == 3
