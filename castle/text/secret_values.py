@@ -62,6 +62,7 @@ _EXPRESSION = re.compile(
 )
 _NAME_OR_NUMBER = re.compile(rf"{_DOTTED.pattern}|{_CONSTANT}|v?\d[\d.:,+%x/-]*$")
 _NAMES_ITSELF = re.compile(r"passw|passphrase|secret|token|key|credential", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9!@#$%^&*+?_-]*$")
 
 
@@ -122,7 +123,7 @@ def is_generic(value: str) -> bool:
 
 def is_password(value: str) -> bool:
     """Tell whether a quoted value can be a password rather than a label or a name."""
-    if _DOTTED.match(value) or (value.isidentifier() and _NAMES_ITSELF.search(value)):
+    if _DOTTED.match(value) or is_own_name(value):
         return False
     if len(value) < 5:
         return False
@@ -168,7 +169,7 @@ def is_spoken(value: str) -> bool:
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
         return False
-    return not (value.isidentifier() and _NAMES_ITSELF.search(value)) and entropy(value[:_JUDGED]) >= 2.0
+    return not is_own_name(value) and entropy(value[:_JUDGED]) >= 2.0
 
 
 def is_phrase(value: str) -> bool:
@@ -195,9 +196,17 @@ def is_random(value: str, least: int) -> bool:
 
 def is_expression(value: str) -> bool:
     """Tell whether an unquoted value is code: a name, a look-up, a number."""
-    if _EXPRESSION.match(value):
-        return True
-    return value.isidentifier() and _NAMES_ITSELF.search(value) is not None
+    return _EXPRESSION.match(value) is not None or is_own_name(value)
+
+
+def is_own_name(value: str) -> bool:
+    """Tell whether a value is the name of a secret, as ``client_secret`` and ``sha256Key`` are.
+
+    Digits in three places, as in ``hunter2secret9x1``, are in no name without underscores.
+    """
+    if not value.isidentifier() or _NAMES_ITSELF.search(value) is None:
+        return False
+    return "_" in value or len(_DIGITS.findall(value)) < 3
 
 
 def is_credential(value: str) -> bool:

@@ -18,7 +18,7 @@ from castle.text import secret_rules as rules
 from castle.text import secret_values as values
 from castle.text.secret_names import Found, named_secrets, places
 
-DETECTOR_VERSION = 3
+DETECTOR_VERSION = 4
 """The rules a drawer was read with, filed with it. Raise it with every change that finds more: drawers of
 older rules are read again, see ``castle.store.redetect``."""
 LONGEST_BLOCK = 65_536

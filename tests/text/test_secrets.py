@@ -103,6 +103,10 @@ PASS = "pass" + "word"
         (f'{PASS} = "hunter2"', "hunter2", "password"),
         (f"{PASS}: 'Tr0ub4dor&3'", "Tr0ub4dor&3", "password"),
         (f'self.{PASS}: str = "c0rrect-horse"', "c0rrect-horse", "password"),
+        (f'{PASS} = "hunter2secret9x1"', "hunter2secret9x1", "password"),
+        (f"{PASS} = s3cr3tToken9\n", "s3cr3tToken9", "password"),
+        (f'"{PASS}": "k3y8ladder2token",', "k3y8ladder2token", "password"),
+        ('api_key = "hunter2secret9x1"', "hunter2secret9x1", "secret"),
         (f'"db_{PASS}": "hunter2",', "hunter2", "password"),
         (f'{{\\"{PASS}\\": \\"hunter2x9\\"}}', "hunter2x9", "password"),
         (f"DB_{PASS.upper()}=hunter2\n", "hunter2", "password"),
@@ -133,6 +137,10 @@ def test_values_in_context(text: str, secret: str, kind: str) -> None:
         *(
             f"{PASS} = {value}"
             for value in ("os.environ['X1']", "get_pass1()", "config.db_pass2", "None", "input()")
+        ),
+        *(
+            f'{PASS} = "{value}"'
+            for value in ("client_secret2", "sha256Key", "oauth2Token1", "x509_v3_key1", "secret123")
         ),
         *(
             f'api_key = "{value}"'
