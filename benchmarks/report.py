@@ -18,6 +18,8 @@ from benchmarks.retrieval.running import UNTRIED
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent / "BENCHMARKS.md"
 MAIN = ("R@1", "recall_any@5", "recall_any@10", "recall_all@5", "recall_all@10", "NDCG@10", "MRR@10")
+CHOSEN = "sessions.json"
+"""What ``benchmarks.tuning.sessions`` writes."""
 _DOCUMENTS = ("xquad", "beir")
 _OVERVIEW = ("R@1", "recall_any@5", "recall_any@10", "recall_all@5", "NDCG@10")
 
@@ -46,6 +48,7 @@ def page(results: Path) -> str:
     parts = [_HEAD, "## Overview", *_overview(full)]
     for run in full.values():
         parts += _run(run)
+    parts += _chosen(results / CHOSEN)
     if small:
         parts += [
             "## Small runs\n\n`make bench` makes these in minutes, on a few questions of each set: they tell "
@@ -178,6 +181,25 @@ def _ablation(run: Mapping[str, Any]) -> Iterator[str]:
         f"### {_title(run)}, stages: milliseconds of a search\n\n{table(heads, rows)}\n\n"
         "Later rows find in the caches of the models what earlier ones left there."
     )
+
+
+def _chosen(path: Path) -> Iterator[str]:
+    """Yield the section on the weights of sessions: none, chosen by cross-validation, and shipped."""
+    if not path.is_file():
+        return
+    found = json.loads(path.read_text(encoding="utf-8"))
+    shipped = ", ".join(f"{name} {value:g}" for name, value in found["shipped"].items())
+    yield (
+        "## Weights of sessions\n\n`python -m benchmarks.tuning.sessions --longmemeval DIR --locomo FILE "
+        f"--work DIR` chooses among {found['grid']} sets by cross-validation: for each fifth of the cases, "
+        f"the best of the other four fifths of both collections. Shipped are {shipped}."
+    )
+    sets: dict[str, Any] = found["measured"]
+    ways = next(iter(sets.values()))
+    heads = ["weights", *(f"{name}, {found['questions'][name]} questions" for name in sets)]
+    for metric in next(iter(ways.values())):
+        rows = [[way, *(_share(measured[way][metric]) for measured in sets.values())] for way in ways]
+        yield f"### Sessions: {metric}\n\n{table(heads, rows)}"
 
 
 def _share(found: Mapping[str, float] | None) -> str:

@@ -36,7 +36,7 @@ from castle.search.options import MOST_READ
 from castle.search.rerank import STAGE
 
 READERS = {"locomo": locomo.read, "longmemeval": longmemeval.read}
-SIGNALS = ("names", "times", "phrases", "neighbours", "session", "substance")
+SIGNALS = ("names", "times", "phrases", "voice", "neighbours", "session", "substance")
 FEATURES = ("relevance", "kin", "fusion", *SIGNALS)
 """Log odds of a relevance, the best of its session, the fused score, and signals; the last are in [0, 1]."""
 FOLDS = 5

@@ -9,11 +9,11 @@ where it holds hardly a word, for short texts lie near to many questions. Who as
 with what helps, so there the nearest counts for more. And a narrow time that a question names is one in which
 few sessions were.
 
-Both are evidence on the scale of log odds. Cosines and BM25 are taken as they are and not brought to
+All are evidence on the scale of log odds. Cosines and BM25 are taken as they are and not brought to
 z-scores: these blow up what tells nothing where all sessions are about the same.
 
-Measured on 101 questions of LongMemEval-S and every third question to 5 conversations of LoCoMo (299), which
-the two constants were chosen on, rounded; docs/search.md has the table.
+The weights lie in the middle of a plain: ``benchmarks.tuning.sessions`` chooses them anew by cross-validation
+over LongMemEval-S and LoCoMo, and docs/search.md has what came out.
 """
 
 from __future__ import annotations
@@ -37,14 +37,6 @@ from castle.text.when import Interval
 
 NOTHING: Mapping[str, float] = {}
 
-WORDS = 0.2
-"""What a point of a session's BM25 counts in log odds; .1 to .4 did nearly the same."""
-NEAREST = 8.0
-"""What the cosine of a session's nearest drawer counts in log odds, per 1; 5 and 10 did nearly the same."""
-NEAREST_FOR_ADVICE = 28.0
-"""The same where advice is asked for; from 20 to 100 did nearly the same."""
-NARROW = 3.0
-"""What it counts in log odds to fit a time of a few days; 2 and 4 did nearly the same."""
 NARROW_DAYS = 3
 """The length of a time from which it counts less, by the root."""
 UNSEEN = 0.1
@@ -64,6 +56,36 @@ class Spread:
     having: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each sign of a session counts in log odds: a point of BM25, a cosine of 1, a time of few days.
+
+    ``advice`` takes the place of ``nearest`` where advice is asked for.
+    """
+
+    words: float = 0.4
+    nearest: float = 2.0
+    advice: float = 28.0
+    narrow: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What speaks for a session: its BM25, the cosine of its nearest drawer, and its fit to a narrow time."""
+
+    words: float
+    nearest: float
+    narrow: float
+
+    def evidence(self, weights: Weights, *, advice: bool) -> float:
+        """Return the log odds."""
+        near = weights.advice if advice else weights.nearest
+        return weights.words * self.words + near * self.nearest + weights.narrow * self.narrow
+
+
+SHIPPED = Weights()
+
+
 def evidence_for(
     palace: Palace,
     question: Question,
@@ -78,20 +100,30 @@ def evidence_for(
     ``nearest`` is what recall found by meaning, in any order; ``timely`` has how well drawers fit the times
     of the question, by id. Raises ProjectionUnavailable when there is no index of words.
     """
+    found = signs(palace, question, scope, ranked, nearest, drawers, timely)
+    return {source: sign.evidence(SHIPPED, advice=question.advice) for source, sign in found.items()}
+
+
+def signs(
+    palace: Palace,
+    question: Question,
+    scope: Scope,
+    ranked: Sequence[Candidate],
+    nearest: Sequence[Candidate],
+    drawers: Mapping[str, Drawer],
+    timely: Mapping[str, float] = NOTHING,
+) -> dict[str, Sign]:
+    """Return the signs of the sources of a ranking's candidates; none where there is nothing to compare."""
     sources = list(dict.fromkeys(drawers[candidate.id].source for candidate in ranked))[:MOST]
     if len(sources) < 2:
         return {}
     by_words = bm25(_spreads(palace, question.query, scope, sources))
     by_meaning = cosines(sources, nearest, drawers)
-    near = NEAREST_FOR_ADVICE if question.advice else NEAREST
+    narrow = narrowness(question.times)
     fits: dict[str, float] = {}
     for id_, fit in timely.items():
-        fits[drawers[id_].source] = max(fit, fits.get(drawers[id_].source, 0.0))
-    narrow = NARROW * narrowness(question.times)
-    return {
-        source: WORDS * by_words[source] + near * by_meaning[source] + narrow * fits.get(source, 0.0)
-        for source in sources
-    }
+        fits[drawers[id_].source] = max(narrow * fit, fits.get(drawers[id_].source, 0.0))
+    return {key: Sign(by_words[key], by_meaning[key], fits.get(key, 0.0)) for key in sources}
 
 
 def narrowness(times: Sequence[Interval]) -> float:

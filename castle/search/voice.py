@@ -26,7 +26,9 @@ def voice_of(query: str) -> Voice | None:
     """Say whose words a question asks for: the assistant's, one's own (advice too), or anybody's."""
     if _ANSWERED.search(query):
         return "assistant"
-    return "own" if _OWN.search(query) or _ADVICE.search(query) else None
+    if _ADVICE.search(query):
+        return "own"
+    return "own" if _OWN.search(query) and not _EXPLAINED.search(query) else None
 
 
 def asks_advice(query: str) -> bool:
@@ -93,6 +95,12 @@ _ADVICE = _any_of(
     r"\b(?:des|une|quelques) (?:idées?|conseils?|suggestions?|recommandations?)\b.{0,60}\?",
     r"\b(?:devrais|pourrais|dois|puis)[- ]je\b",
 )
+_EXPLAINED = _any_of(
+    r"\b(?:how|why) (?:did|do|does|is|are|was|were|have|had) (?:i|my)\b",
+    r"\b(?:wie|warum|wieso|weshalb) (?:habe|hab|hatte|mache|bin|war) ich\b",
+    r"\b(?:por qué|pourquoi|comment)\b",
+)
+"""How and why something was done is in the answers rather than in what was asked of them."""
 _OWN = _any_of(
     r"\b(?:i|my|me|mine|myself)\b",
     r"\b(?:ich|mich|mir|mein(?:e|en|em|er|es)?)\b",

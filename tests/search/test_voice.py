@@ -73,6 +73,8 @@ def test_a_question_for_advice(query: str) -> None:
         ("Où ai-je acheté mon vélo ?", "own"),
         ("How many trips have I told you about?", "own"),
         ("When did Ana move to Lisbon?", None),
+        ("How did I fix the flaky test?", None),
+        ("Warum habe ich mein Konto gesperrt?", None),
         ("the long pier", None),
         ("", None),
     ],
