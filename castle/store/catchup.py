@@ -43,7 +43,7 @@ VECTOR_BATCH = 1024
 LARGER_BATCH = 4
 """How many times as many drawers go into one commit once commits take less than ``QUICK_SECONDS``."""
 QUICK_SECONDS = 1.0
-EMBED_BATCH = 128
+EMBED_BATCH = 256
 KEEP_SECONDS = 4.0
 """After how much embedding the vectors are written into the cache, so that no more is lost by a kill."""
 HASTY_BATCH = 8
@@ -77,7 +77,7 @@ def catch_up_lexicon(
 
     Before that, some of the time is spent on drawers that were read with older rules for secrets.
     """
-    _look_again(palace, deadline)
+    look_again(palace, deadline)
 
     def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
         palace.lexicon.apply(rows, mark)
@@ -85,7 +85,7 @@ def catch_up_lexicon(
     _catch_up(palace, palace.lexicon, apply, LEXICON_BATCH, deadline, progress)
 
 
-def _look_again(palace: Palace, deadline: float | None) -> None:
+def look_again(palace: Palace, deadline: float | None = None) -> None:
     """Read drawers of older rules again; without a deadline, clear the indexes of what was found, too."""
     if deadline is not None:
         hasty = min(HASTY_REDETECT, (deadline - time.monotonic()) / 2)

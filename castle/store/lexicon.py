@@ -15,11 +15,11 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castle.records import HIDDEN_KINDS, Scope
+from castle.store.lexicon_document import ANALYZER, FORMAT, NEVER, document_of, schema, words_of
 from castle.store.lexicon_mark import NAME as MARK_FILE
 from castle.store.lexicon_mark import read_mark, write_mark
 from castle.store.native import native_edge
@@ -32,8 +32,8 @@ from castle.store.projection import (
 )
 from castle.store.segments import Seen, abandoned_deletions, damaged_files, live_files
 from castle.store.sums import Sums
-from castle.text.stems import marked_stems, stems_anywhere
-from castle.text.words import phrases, words
+from castle.text.stems import stems_anywhere
+from castle.text.words import phrases
 
 if TYPE_CHECKING:
     import tantivy
@@ -46,10 +46,6 @@ PHRASE_WEIGHT = 2.0
 
 _META = "meta.json"
 _HEAP_BYTES = 64_000_000
-_ANALYZER = "castle"
-# Counts up whenever other terms are put in: the watermark of an index made otherwise does not hold.
-_FORMAT = 3
-_RAW_FIELDS = ("wing", "room", "kind", "role", "speaker", "source", "state")
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
 # As many where more than those are equal.
@@ -59,7 +55,6 @@ _BITS = 23
 SPREAD_WORDS = _BITS
 SPREAD_DRAWERS = 5000
 _IDS_AT_ONCE = 10_000
-_NEVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +96,7 @@ class Lexicon:
         try:
             with self._edge():
                 self._open()
-                return self._mark if self.path is None else read_mark(self.path, _FORMAT)
+                return self._mark if self.path is None else read_mark(self.path, FORMAT)
         except ProjectionUnavailable:
             return None
 
@@ -125,12 +120,12 @@ class Lexicon:
                 if id_ in held:
                     writer.delete_documents_by_term("id", id_)
                 if row.state != "forgotten":
-                    writer.add_document(self._document(row))
+                    writer.add_document(document_of(row))
             writer.commit()
             # Merging is what keeps the number of segments small; leaving earlier would abandon it.
             writer.wait_merging_threads()
             if self.path is not None:
-                write_mark(self.path, _FORMAT, reached)
+                write_mark(self.path, FORMAT, reached)
                 self._sums().note()
             self._mark = reached
             self._index = index
@@ -189,7 +184,7 @@ class Lexicon:
             index = self._open()
             searcher, schema = index.searcher(), index.schema
             asked = self._asked(legal_text(text))
-            rarest = sorted(asked, key=lambda stem: searcher.doc_freq("body", stem) or _NEVER)
+            rarest = sorted(asked, key=lambda stem: searcher.doc_freq("body", stem) or NEVER)
             inside = query.term_set_query(schema, "source", [legal_text(source) for source in sources])
             clauses = [*self._filters(index, scope), (must, query.const_score_query(inside, 0.0))]
             for bit, stem in enumerate(rarest[:SPREAD_WORDS]):
@@ -305,10 +300,10 @@ class Lexicon:
         import tantivy
 
         self._check(directory)
-        index = tantivy.Index(_schema(), path=str(directory), reuse=True)
+        index = tantivy.Index(schema(), path=str(directory), reuse=True)
         index.config_reader("manual")
         # Analyzers are not stored in the directory: each opening registers its own.
-        index.register_tokenizer(_ANALYZER, self._analyzer())
+        index.register_tokenizer(ANALYZER, self._analyzer())
         index.reload()
         return index
 
@@ -339,9 +334,9 @@ class Lexicon:
             self.path.mkdir(mode=0o700, exist_ok=True)
             return self._opened(self.path)
         if self._index is None:
-            self._index = tantivy.Index(_schema())
+            self._index = tantivy.Index(schema())
             self._index.config_reader("manual")
-            self._index.register_tokenizer(_ANALYZER, self._analyzer())
+            self._index.register_tokenizer(ANALYZER, self._analyzer())
         return self._index
 
     def _discard_leftovers(self) -> None:
@@ -361,34 +356,16 @@ class Lexicon:
     # Text to terms
 
     def _analyze(self, text: str) -> list[str]:
-        return list(self._analyzer().analyze(_words_of(text)))
+        return list(self._analyzer().analyze(words_of(text)))
 
     def _asked(self, text: str) -> dict[str, str]:
         """Return each distinct stem of the query with the word it stands for."""
-        spaced = _words_of(text).split(" ")
+        spaced = words_of(text).split(" ")
         stems: dict[str, str] = {}
         for word in dict.fromkeys(spaced):
             for stem in self._analyzer().analyze(word):
                 stems.setdefault(stem, word)
         return stems
-
-    def _document(self, row: ProjectionRow) -> tantivy.Document:
-        import tantivy
-
-        document = tantivy.Document()
-        document.add_text("id", row.id)
-        tokens = words(legal_text(row.text))
-        tokens += marked_stems(tokens)
-        document.add_text("body", " ".join(tokens))
-        document.add_text("title", " ".join(filter(None, map(_words_of, (row.context, row.title)))))
-        for field in _RAW_FIELDS:
-            document.add_text(field, legal_text(getattr(row, field)))
-        document.add_bytes("sha256", bytes.fromhex(row.sha256))
-        document.add_integer("authored_at", row.authored_at)
-        document.add_integer("filed_at", row.filed_at)
-        document.add_integer("ended_at", _NEVER if row.ended_at is None else row.ended_at)
-        document.add_integer("seq", row.seq)
-        return document
 
     # Queries
 
@@ -488,12 +465,6 @@ class Lexicon:
         return {id_: tuple(found) for id_, found in matched.items()}
 
 
-@lru_cache(maxsize=4096)
-def _words_of(text: str) -> str:
-    """Return the words of a text with spaces between them; titles and headings come again and again."""
-    return " ".join(words(legal_text(text)))
-
-
 def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> dict[str, float]:
     """Return the terms for a word of the query: its English stem, and other stems that texts have.
 
@@ -512,19 +483,3 @@ def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> dict[str, float]
 def _rarity(drawers: int, having: int) -> float:
     """Return the inverse document frequency of Tantivy's BM25: ln(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log1p((max(drawers, having) - having + 0.5) / (having + 0.5))
-
-
-def _schema() -> tantivy.Schema:
-    import tantivy
-
-    builder = tantivy.SchemaBuilder()
-    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("body", tokenizer_name=_ANALYZER, index_option="position")
-    builder.add_text_field("title", tokenizer_name=_ANALYZER, index_option="freq")
-    for field in _RAW_FIELDS:
-        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
-    builder.add_bytes_field("sha256", stored=True, indexed=False)
-    for field in ("authored_at", "filed_at", "ended_at"):
-        builder.add_integer_field(field, fast=True, indexed=False)
-    builder.add_integer_field("seq", stored=True, fast=True, indexed=False)
-    return builder.build()

@@ -105,5 +105,5 @@ def test_an_index_of_another_format_is_made_again(
     place = tmp_path_factory.mktemp("older") / "lexicon"
     Lexicon(place).apply([make_row(1)], Watermark("e", 1))
     assert Lexicon(place).watermark() == Watermark("e", 1)
-    monkeypatch.setattr(module, "_FORMAT", 0)
+    monkeypatch.setattr(module, "FORMAT", 0)
     assert Lexicon(place).watermark() is None
