@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from castle.errors import CastleError
 from castle.records import State
@@ -20,8 +20,7 @@ class Watermark:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectionRow:
+class ProjectionRow(NamedTuple):
     """One drawer as projections see it: ``text`` and ``context`` are served, never exact.
 
     ``title`` is what the source is called. ``sha256`` is that of the exact text, equal for copies.

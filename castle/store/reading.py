@@ -7,15 +7,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, text
+from sqlalchemy.dialects import sqlite
 
 from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope
-from castle.store.ledger import batches
+from castle.store.ledger import batches, run
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
@@ -117,9 +118,9 @@ def _member_at(moment: int) -> ColumnElement[bool]:
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
 
 
-def _damaged(row: AnyRow) -> PalaceError:
+def _damaged(id_: str) -> PalaceError:
     return PalaceError(
-        f"drawer {row.id}: its row in the ledger is damaged: `castle verify` shows what else is; only "
+        f"drawer {id_}: its row in the ledger is damaged: `castle verify` shows what else is; only "
         "a copy of the palace has it whole"
     )
 
@@ -130,7 +131,7 @@ def _whole(row: AnyRow) -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise _damaged(row) from error
+        raise _damaged(row.id) from error
 
 
 def to_drawer(cx: Connection, row: AnyRow) -> Drawer:
@@ -415,8 +416,13 @@ def _placed(cx: Connection, condition: ColumnElement[bool]) -> Iterator[tuple[Dr
 
 def changed_rows(cx: Connection, after: int, limit: int) -> list[ProjectionRow]:
     """Return up to ``limit`` drawers that changed after ``seq`` number ``after``, in order of change."""
-    query = _projected(drawers.c.seq > after).order_by(drawers.c.seq).limit(limit)
-    return [projection_row(cx, row) for row in cx.execute(query).all()]
+    return [projection_row(cx, row) for row in run(cx, _changed(), (after, limit, 0)).fetchall()]
+
+
+@cache
+def _changed() -> str:
+    query = _projected(drawers.c.seq > 0).order_by(drawers.c.seq).limit(1)
+    return str(query.compile(dialect=sqlite.dialect()))
 
 
 def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tuple[int, list[ProjectionRow]]:
@@ -458,14 +464,25 @@ def _projected(condition: ColumnElement[bool]) -> Select[Any]:
     return select(*_PROJECTED, *COLUMNS).select_from(_FROM).where(condition)
 
 
-def projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
+class _Kept(NamedTuple):
+    """The values of ``COLUMNS``."""
+
+    rid: int
+    source: int
+    message_id: str
+    text: str
+    sealed: str | None
+    detector_version: int
+
+
+def projection_row(cx: Connection, row: Sequence[Any]) -> ProjectionRow:
     """Build what projections see of a drawer from the columns of ``_projected``, by their places.
 
     Raises PalaceError for a damaged row.
     """
     try:
         id_, seq, source, title, wing, room, kind, role, speaker, state, authored_at, filed_at = row[:12]
-        ended_at, sha256, context, _, _, _, text, sealed, version = row[12:]
+        ended_at, sha256, context, *_, text, sealed, version = row[12:]
         plain = sealed is None and version >= secrets.DETECTOR_VERSION
         return ProjectionRow(
             id_,
@@ -483,10 +500,10 @@ def projection_row(cx: Connection, row: AnyRow) -> ProjectionRow:
             ended_at,
             sha256.hex(),
             _masked(context) if context else "",
-            text if plain else shown(cx, row),
+            text if plain else shown(cx, _Kept(*row[15:])),
         )
     except _DAMAGED as error:
-        raise _damaged(row) from error
+        raise _damaged(row[0]) from error
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ def make_row(number: int, text: str = "", **changes: Any) -> ProjectionRow:
         context="",
         text=text,
     )
-    return replace(row, **changes)
+    return row._replace(**changes)
 
 
 def make_vectors(numbers: list[int]) -> NDArray[np.float32]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,7 @@ def test_what_another_process_writes_is_found_at_once(filed: Vectors) -> None:
     changes = [
         [varied(300), varied(301)],
         [varied(5, seq=302), varied(6, text="another text", seq=303)],
-        [replace(varied(17), seq=304, state="superseded", ended_at=130_000)],
+        [varied(17)._replace(seq=304, state="superseded", ended_at=130_000)],
         [make_row(7, state="forgotten", seq=305)],
         [varied(7, seq=306)],
     ]
