@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from castle.store.entity_tables import registry
 from castle.store.graph_tables import entities, entity_aliases
 from castle.store.graph_values import entity_id
-from castle.store.ledger import batches, get_value
+from castle.store.ledger import batches, get_value, marks, run
 from castle.store.mentions import NAMES_KEY, languages_of, matcher_of
 from castle.text.names.locales import merged
 from castle.text.names.scripts import capital, fold
@@ -164,14 +164,15 @@ def _of_graph(cx: Connection, windows: Sequence[_Window]) -> Iterator[tuple[str,
     for window in windows:
         if window.folded not in dull and any(map(str.isalpha, window.folded)) and len(window.folded) > 1:
             by_id.setdefault(entity_id(window.text.strip(".:'’-/")), window)
-    listed = select(registry.c.entity)
+    listed = "(SELECT entity FROM registry)"
     for part in batches(list(by_id)):
-        own = select(entities.c.id).where(entities.c.id.in_(part), entities.c.id.not_in(listed))
-        yield from ((id_, by_id[id_]) for (id_,) in cx.execute(own))
-        other = select(entity_aliases.c.entity, entity_aliases.c.alias).where(
-            entity_aliases.c.alias.in_(part), entity_aliases.c.entity.not_in(listed)
+        own = f"SELECT id FROM entities WHERE id IN ({marks(part)}) AND id NOT IN {listed}"  # noqa: S608
+        yield from ((id_, by_id[id_]) for (id_,) in run(cx, own, part))
+        other = (
+            f"SELECT entity, alias FROM entity_aliases WHERE alias IN ({marks(part)}) "  # noqa: S608
+            f"AND entity NOT IN {listed}"
         )
-        yield from ((entity, by_id[alias]) for entity, alias in cx.execute(other))
+        yield from ((entity, by_id[alias]) for entity, alias in run(cx, other, part))
 
 
 def _forms(cx: Connection, ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

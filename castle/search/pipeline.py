@@ -8,7 +8,7 @@ rest follows in the order of the fusion.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -30,9 +30,9 @@ from castle.search.sessions import evidence_for
 from castle.search.signals import signals
 from castle.search.soar import WORKING_MEMORY
 from castle.search.surroundings import SESSION, places_of, surroundings
-from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing
+from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing, up_to_date
 from castle.store.palace import Palace
-from castle.store.reading import count_changed, drawers_by_id, within
+from castle.store.reading import count_changed, drawers_by_id
 from castle.store.vector_scan import Scan, scan_of
 from castle.text.served import mask_secrets
 
@@ -199,15 +199,14 @@ def _compare_sessions(
 
 def _understand(palace: Palace, run: Run, query: str, now: int) -> Question:
     """Read the question; without the names that the palace knows where these cannot be read."""
-    question = ask(query, now)
+    understood: list[Question] = []
 
     def work() -> list[Candidate]:
-        nonlocal question
-        question = ask_palace(palace, query, now)
+        understood.append(ask_palace(palace, query, now))
         return []
 
     run.stage("question", work)
-    return question
+    return understood[0] if understood else ask(query, now)
 
 
 def _page(
@@ -250,19 +249,19 @@ def _recall(
     """Ask the three sources side by side; also count drawers that could not be looked at."""
     scope, query = scopes[0], question.text
     dated = recall.dated_scopes(question, scope)
-    work: dict[str, Callable[[], Sequence[Candidate]]] = {
-        "dense": lambda: recall.dense(palace, query, scope, depth, dated, scan),
-        "lexical": lambda: recall.lexical(palace, question.query, scope, depth, dated),
-        "graph": lambda: recall.graph(palace, question, scope, options.graph_top_n),
-    }
-    lists: dict[str, Sequence[Candidate]] = {}
-    if run.without:
-        del work["dense"]
-        lists["dense"] = []
-        run.skip("dense", run.without)
-    with ThreadPoolExecutor(len(work), thread_name_prefix="castle-recall") as pool:
-        waiting = {name: pool.submit(timed, name, job) for name, job in work.items()}
-        done = {name: future.result() for name, future in waiting.items()}
+    done = {}
+    # While a model reads the question, another thread has the processor.
+    with ThreadPoolExecutor(1, thread_name_prefix="castle-recall") as pool:
+        words = pool.submit(
+            timed, "lexical", lambda: recall.lexical(palace, question.query, scope, depth, dated)
+        )
+        if run.without:
+            run.skip("dense", run.without)
+        else:
+            done["dense"] = timed("dense", lambda: recall.dense(palace, query, scope, depth, dated, scan))
+        named = timed("graph", lambda: recall.graph(palace, question, scope, options.graph_top_n))
+        done.update(lexical=words.result(), graph=named)
+    lists: dict[str, Sequence[Candidate]] = {"dense": []}
     for name, (listed, report, failure) in done.items():
         run.add(report, failure)
         lists[name] = listed
@@ -299,8 +298,8 @@ def _load(
     """Return the drawers of the candidates that lie in one of the scopes, whatever a source may say."""
     ids = list(dict.fromkeys(c.id for found in lists.values() for c in found))
     with palace.ledger.read() as cx:
-        inside = {id_ for scope in scopes for id_ in within(cx, ids, scope)}
-        return drawers_by_id(cx, [id_ for id_ in ids if id_ in inside])
+        found = {id_: drawer for scope in scopes for id_, drawer in drawers_by_id(cx, ids, scope).items()}
+    return {id_: found[id_] for id_ in ids if id_ in found}
 
 
 def _fuse(lists: Mapping[str, Sequence[Candidate]], options: Options) -> list[Candidate]:
@@ -410,12 +409,14 @@ def _open(palace: Palace, run: Run, scan: Scan | None) -> None:
 
 def _catch_up(palace: Palace, run: Run, seconds: float, scan: Scan | None) -> int | None:
     """Spend ``seconds`` on the projections; return the change after which words need the ledger."""
-    lacking = 0
+    lacking, current = 0, False
 
     def work() -> list[Candidate]:
-        nonlocal lacking
-        lacking = missing(palace, palace.lexicon)
-        catch_up_lexicon(palace, deadline=time.monotonic() + seconds)
+        nonlocal lacking, current
+        current = up_to_date(palace, palace.lexicon)
+        if not current:
+            lacking = missing(palace, palace.lexicon)
+            catch_up_lexicon(palace, deadline=time.monotonic() + seconds)
         if not run.without and scan is None and behind(palace, palace.vectors):
             _ = palace.embedder
             catch_up_vectors(palace, deadline=time.monotonic() + seconds)
@@ -425,6 +426,8 @@ def _catch_up(palace: Palace, run: Run, seconds: float, scan: Scan | None) -> in
         return []
 
     run.stage("catch-up", work)
+    if current:
+        return None
     try:
         mark = palace.lexicon.watermark()
         if not behind(palace, palace.lexicon):

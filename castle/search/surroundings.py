@@ -10,16 +10,15 @@ the evidence is among ten turns for 77 % without them and for 86 % with them.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from castle.records import Drawer
 from castle.search.candidates import Candidate
-from castle.store.ledger import batches
-from castle.store.schema import drawers as drawer_table
-from castle.store.schema import membership
+from castle.store.ledger import run
 
 NEIGHBOURS = "neighbours"
 SESSION = "session"
@@ -76,14 +75,8 @@ def substance(text: str) -> float:
 
 def places_of(cx: Connection, ids: Sequence[str]) -> dict[str, Place]:
     """Return where each drawer stands in its source, in the last revision that held it."""
-    found: dict[str, Place] = {}
-    for batch in batches(ids):
-        query = (
-            select(drawer_table.c.id, membership.c.source, membership.c.ordinal)
-            .select_from(drawer_table.join(membership, membership.c.drawer == drawer_table.c.rid))
-            .where(drawer_table.c.id.in_(batch))
-            .order_by(membership.c.from_revision)
-        )
-        for id_, source, ordinal in cx.execute(query):
-            found[id_] = (source, ordinal)
-    return found
+    statement = (
+        "SELECT d.id, m.source, m.ordinal FROM drawers d JOIN membership m ON m.drawer = d.rid "
+        "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY m.from_revision"
+    )
+    return {id_: (source, place) for id_, source, place in run(cx, statement, (json.dumps(list(ids)),))}

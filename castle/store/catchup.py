@@ -25,7 +25,7 @@ from castle.store.projection import (
     Watermark,
 )
 from castle.store.reading import changed_rows, count_changed
-from castle.store.redetect import purge, redetect
+from castle.store.redetect import left, purge, redetect
 from castle.store.spaces import Space, sweep
 
 if TYPE_CHECKING:
@@ -57,6 +57,13 @@ def behind(palace: Palace, projection: Projection) -> int:
     mark = projection.watermark()
     with palace.ledger.read() as cx:
         return count_changed(cx, _reached(cx, mark))
+
+
+def up_to_date(palace: Palace, projection: Projection) -> bool:
+    """Whether the projection holds every change, and no drawer waits to be read with today's rules."""
+    mark = projection.watermark()
+    with palace.ledger.read() as cx:
+        return not count_changed(cx, _reached(cx, mark)) and not left(cx)
 
 
 def missing(palace: Palace, projection: Projection) -> int:

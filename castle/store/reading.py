@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from sqlalchemy.dialects import sqlite
 
 from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
 from castle.records import HIDDEN_KINDS, Address, Drawer, Scope
-from castle.store.ledger import batches, run
+from castle.store.ledger import batches, marks, run
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
@@ -92,6 +92,18 @@ def scope_clause(scope: Scope, *, by_state: bool = True) -> ColumnElement[bool]:
     return and_(*terms)
 
 
+@lru_cache(maxsize=64)
+def scope_sql(scope: Scope) -> tuple[str, tuple[object, ...]]:
+    """Return ``scope_clause`` as SQL and its values, for statements that look drawers up by what they have.
+
+    To write it takes longer than to run it, and most questions have the same scope.
+    """
+    query = select(drawers.c.rid).select_from(_FROM).where(scope_clause(scope, by_state=False))
+    compiled = query.compile(dialect=sqlite.dialect(), compile_kwargs={"render_postcompile": True})
+    values = tuple(compiled.params[name] for name in compiled.positiontup or ())
+    return str(compiled).partition("WHERE ")[2], values
+
+
 def _member_at(moment: int) -> ColumnElement[bool]:
     """The drawer belonged to the revision of its source that was current at ``moment``."""
     began = revisions.alias("began")
@@ -125,25 +137,19 @@ def _damaged(id_: str) -> PalaceError:
     )
 
 
-@contextmanager
-def _whole(row: AnyRow) -> Iterator[None]:
-    """Turn what a row gives rise to that no version of Castle wrote into one line for the user."""
-    try:
-        yield
-    except _DAMAGED as error:
-        raise _damaged(row.id) from error
-
-
 def to_drawer(cx: Connection, row: AnyRow) -> Drawer:
     """Build a Drawer from a row of ``drawers`` joined with ``sources.key`` as ``source_key``.
 
     Raises PalaceError for a damaged row.
     """
-    with _whole(row):
+    try:
         return _drawer(cx, row)
+    except _DAMAGED as error:
+        raise _damaged(row.id) from error
 
 
 def _drawer(cx: Connection, row: AnyRow) -> Drawer:
+    plain = row.sealed is None and not is_old(row)
     return Drawer(
         id=row.id,
         seq=row.seq,
@@ -158,8 +164,8 @@ def _drawer(cx: Connection, row: AnyRow) -> Drawer:
         text=row.text,
         raw=row.raw,
         sha256=row.sha256.hex(),
-        sealed=sealed_of(cx, row),
-        context=_masked(row.context) if is_old(row) else row.context,
+        sealed=() if plain else sealed_of(cx, row),
+        context=row.context if plain or not is_old(row) else _masked(row.context),
         authored_at=row.authored_at,
         filed_at=row.filed_at,
         added_by=row.added_by,
@@ -200,13 +206,36 @@ def full_id(cx: Connection, given: str) -> str:
     return cast(str, found[0])
 
 
-def drawers_by_id(cx: Connection, ids: Sequence[str]) -> dict[str, Drawer]:
-    """Return the drawers with these ids, forgotten ones included; unknown ids are left out."""
-    found: dict[str, Drawer] = {}
-    for batch in batches(ids):
-        for row in cx.execute(select(*_DRAWER_COLUMNS).select_from(_FROM).where(drawers.c.id.in_(batch))):
-            found[row.id] = to_drawer(cx, row)
-    return found
+def drawers_by_id(cx: Connection, ids: Sequence[str], scope: Scope | None = None) -> dict[str, Drawer]:
+    """Return the drawers with these ids: forgotten ones as well, or those that lie in ``scope``.
+
+    Unknown ids are left out.
+    """
+    rows = (cast(AnyRow, _Row(*row)) for row in _looked_up(cx, _SELECTED, ids, scope))
+    return {row.id: to_drawer(cx, row) for row in rows}
+
+
+_NAMES = drawers.c.keys()
+_SELECTED = ", ".join(
+    (*(f"drawers.{name}" for name in _NAMES), "sources.key", "sources.path", "sources.title")
+)
+_Row = namedtuple("_Row", [*_NAMES, "source_key", "path", "title"])  # type: ignore[misc]
+
+
+def _looked_up(
+    cx: Connection, columns: str, ids: Sequence[str], scope: Scope | None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield columns of the drawers with these ids, inside a scope where one is given."""
+    if not ids:
+        return
+    inside, values = ("TRUE", ()) if scope is None else scope_sql(scope)
+    statement = f"SELECT {columns} FROM {_JOINED} WHERE drawers.id IN ({_LISTED}) AND {inside}"  # noqa: S608
+    yield from run(cx, statement, (json.dumps(list(ids)), *values))
+
+
+_JOINED = "drawers JOIN sources ON sources.id = drawers.source"
+_LISTED = "SELECT value FROM json_each(?)"
+"""Any number of values in one, so that the statement stays the same."""
 
 
 def drawers_of_messages(cx: Connection, source: int, keys: Sequence[str]) -> list[Drawer]:
@@ -218,39 +247,29 @@ def drawers_of_messages(cx: Connection, source: int, keys: Sequence[str]) -> lis
 
 def addresses(cx: Connection, ids: Sequence[str]) -> dict[str, Address]:
     """Return where each drawer stands in the last revision of its source that held it."""
-    found: dict[str, Address] = {}
-    for batch in batches(ids):
-        query = (
-            select(drawers.c.id, sources.c.path, membership)
-            .select_from(_FROM.join(membership, membership.c.drawer == drawers.c.rid))
-            .where(drawers.c.id.in_(batch))
-            .order_by(membership.c.from_revision)
-        )
-        for row in cx.execute(query):
-            found[row.id] = Address(row.path, row.start, row.end, row.first_line, row.last_line)
-    return found
+    statement = (
+        'SELECT drawers.id, sources.path, m.start, m."end", m.first_line, m.last_line '  # noqa: S608
+        f"FROM {_JOINED} JOIN membership m ON m.drawer = drawers.rid "
+        f"WHERE drawers.id IN ({_LISTED}) ORDER BY m.from_revision"
+    )
+    return {id_: Address(*place) for id_, *place in run(cx, statement, (json.dumps(list(ids)),))}
 
 
 def within(cx: Connection, ids: Sequence[str], scope: Scope) -> set[str]:
     """Return those of ``ids`` that lie inside ``scope``."""
-    found: set[str] = set()
-    for batch in batches(ids):
-        query = select(drawers.c.id).select_from(_FROM).where(drawers.c.id.in_(batch), scope_clause(scope))
-        found.update(id_ for (id_,) in cx.execute(query))
-    return found
+    return {id_ for (id_,) in _looked_up(cx, "drawers.id", ids, scope)}
 
 
 def copies_of(cx: Connection, hashes: Sequence[str], scope: Scope) -> dict[str, list[str]]:
     """Return, for each hash of a text, the ids of all drawers in ``scope`` that hold it."""
     found: dict[str, list[str]] = {digest: [] for digest in hashes}
-    for batch in batches(hashes):
-        query = (
-            select(drawers.c.id, drawers.c.sha256)
-            .select_from(_FROM)
-            .where(drawers.c.sha256.in_([bytes.fromhex(digest) for digest in batch]), scope_clause(scope))
-            .order_by(drawers.c.rid)
+    inside, values = scope_sql(scope)
+    for batch in batches(list(found)):
+        statement = (
+            f"SELECT drawers.id, drawers.sha256 FROM {_JOINED} "  # noqa: S608
+            f"WHERE drawers.sha256 IN ({marks(batch)}) AND {inside} ORDER BY drawers.rid"
         )
-        for id_, digest in cx.execute(query):
+        for id_, digest in run(cx, statement, (*map(bytes.fromhex, batch), *values)):
             found[digest.hex()].append(id_)
     return found
 
@@ -435,10 +454,9 @@ def changed_in_scope(cx: Connection, after: int, scope: Scope, limit: int) -> tu
 
 def count_changed(cx: Connection, after: int, *, forgotten: bool = True) -> int:
     """Return how many drawers changed after ``seq`` number ``after``; ``forgotten`` counts those, too."""
-    query = select(func.count()).where(drawers.c.seq > after)
-    if not forgotten:
-        query = query.where(drawers.c.state != "forgotten")
-    return cx.execute(query).scalar() or 0
+    query = "SELECT count(*) FROM drawers WHERE seq > ?"
+    query += "" if forgotten else " AND state != 'forgotten'"
+    return int(run(cx, query, (after,)).fetchone()[0])
 
 
 _PROJECTED = (

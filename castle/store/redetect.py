@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Integer, bindparam, delete, func, literal, select, tuple_, update
+from sqlalchemy import Connection, Integer, bindparam, delete, literal, select, tuple_, update
 
 from castle.records import SealedSpan
 from castle.store.closet_tables import aaak, closet_drawers, closet_lines
 from castle.store.drawer_rows import touch
-from castle.store.ledger import batches, get_value, set_value, to_json
+from castle.store.ledger import batches, get_value, run, set_value, to_json
 from castle.store.reviews import forget_reviews
 from castle.store.schema import drawers, meta, sources, vectors
 from castle.store.sealing import COLUMNS, sealed_of, sealed_spans, shown
@@ -76,7 +76,9 @@ class _Step:
 
 def left(cx: Connection) -> int:
     """Return how many drawers were read with older rules and not yet again."""
-    return cx.execute(select(func.count()).select_from(drawers).where(_old())).scalar_one()
+    # Before each search: SQLAlchemy would take longer over it than SQLite.
+    query = "SELECT count(*) FROM drawers WHERE detector_version < ? AND seq + 0 IS NOT NULL"
+    return int(run(cx, query, (secrets.DETECTOR_VERSION,)).fetchone()[0])
 
 
 def redetect(

@@ -141,10 +141,9 @@ class Vectors:
         with self._edge():
             try:
                 # Newest first: LanceDB names a version by what is left to the largest integer.
+                # Others than those of whole commits begin with a letter or a dot.
                 with os.scandir(self.directory / "_versions") as files:
-                    newest = min(
-                        (file for file in files if file.name.endswith(".manifest")), key=attrgetter("name")
-                    )
+                    newest = min((file for file in files if file.name[0].isdigit()), key=attrgetter("name"))
                 status = newest.stat()
             except (FileNotFoundError, ValueError):
                 raise self._absent() from None
