@@ -78,12 +78,16 @@ def with_signals(
         name: {id_: rank for rank, id_ in enumerate(sorted(scores, key=lambda id_: (-scores[id_], id_)), 1)}
         for name, scores in spoken.items()
     }
+    parts = [(name, weights[name], scores, ranks[name]) for name, scores in spoken.items()]
     added = []
     for candidate in fused:
-        held = {name: scores[candidate.id] for name, scores in spoken.items() if candidate.id in scores}
-        score = (candidate.score / best + sum(weights[name] * value for name, value in held.items())) / total
-        stages = {name: StageScore(ranks[name][candidate.id], value) for name, value in held.items()}
-        added.append(candidate.but(score=score, stages={**candidate.stages, **stages}))
+        id_, stages = candidate.id, dict(candidate.stages)
+        score = 0.0
+        for name, weight, scores, places in parts:
+            if id_ in scores:
+                score += weight * scores[id_]
+                stages[name] = StageScore(places[id_], scores[id_])
+        added.append(candidate.but(score=(candidate.score / best + score) / total, stages=stages))
     return sorted(added, key=lambda candidate: -candidate.score)
 
 

@@ -45,6 +45,10 @@ TITLE_WEIGHT = 0.4
 PHRASE_WEIGHT = 2.0
 
 _META = "meta.json"
+Place = tuple[int, int]
+"""Where a drawer is in an index: its segment, and its number there."""
+Commit = tuple[int, int, int]
+"""A commit, by its file's number, time and size."""
 _HEAP_BYTES = 64_000_000
 # Hits beyond the limit that are read so that equal scores at its edge come in the order of their ids.
 _SLACK = 32
@@ -89,6 +93,7 @@ class Lexicon:
         self._stems: tantivy.TextAnalyzer | None = None
         self._whole: Seen = set()
         self._mark: Watermark | None = None
+        self._seen: Commit | None = None
         self._copied: tuple[tuple[int, int], tempfile.TemporaryDirectory[str]] | None = None
 
     def watermark(self) -> Watermark | None:
@@ -161,13 +166,14 @@ class Lexicon:
             hits = searcher.search(query, limit + _SLACK, False).hits
             if len(hits) == limit + _SLACK and hits[-1][0] == hits[limit - 1][0]:
                 hits = searcher.search(query, limit + _MUCH_SLACK, False).hits
-            documents = [(float(score), searcher.doc(address)) for score, address in hits]
-            found = [(score, str(d.get_first("id")), d.get_first("sha256")) for score, d in documents]
+            documents = [(float(score), searcher.doc(address), _place(address)) for score, address in hits]
+            found = [(score, str(d.get_first("id")), d.get_first("sha256"), at) for score, d, at in documents]
             found = sorted(found, key=lambda item: (-item[0], item[1]))[:limit]
             spelled = {asked[stem]: list(terms[stem]) for stem in asked}
-            matched = self._matched(index, searcher, spelled, [id_ for _, id_, _ in found])
+            matched = self._matched(index, searcher, spelled, {at: id_ for _, id_, _, at in found})
         matches += [
-            LexicalMatch(id_, score, bytes(digest or b"").hex(), matched[id_]) for score, id_, digest in found
+            LexicalMatch(id_, score, bytes(digest or b"").hex(), matched[at])
+            for score, id_, digest, at in found
         ]
         return matches
 
@@ -273,8 +279,11 @@ class Lexicon:
     def _open(self) -> tantivy.Index:
         """Return the index as of the last commit of any process."""
         if self._index is not None and self._copied is None:
+            commit = self._commit()
             try:
-                self._index.reload()
+                if commit is None or commit != self._seen:
+                    self._index.reload()
+                    self._seen = commit
             except ValueError:
                 # Another process threw the directory away; what is there now is opened below.
                 if self.path is None:
@@ -295,6 +304,14 @@ class Lexicon:
         if self._index is None:
             raise ProjectionUnavailable(f"there is no index of words at {self.path}: run castle repair")
         return self._index
+
+    def _commit(self) -> Commit | None:
+        """Return the file of the last commit, which each one replaces; None in memory, or where none is."""
+        try:
+            status = (self.path / _META).stat() if self.path is not None else None
+        except OSError:
+            return None
+        return (status.st_ino, status.st_mtime_ns, status.st_size) if status else None
 
     def _opened(self, directory: Path) -> tantivy.Index:
         import tantivy
@@ -437,8 +454,8 @@ class Lexicon:
         index: tantivy.Index,
         searcher: tantivy.Searcher,
         spelled: Mapping[str, Sequence[str]],
-        ids: Sequence[str],
-    ) -> dict[str, tuple[str, ...]]:
+        ids: Mapping[Place, str],
+    ) -> dict[Place, tuple[str, ...]]:
         """Return the words of the query, given with their terms, that each of the drawers has.
 
         One search answers for ``_BITS`` words: each word scores its own power of two, and the sum spells
@@ -448,9 +465,9 @@ class Lexicon:
 
         query, should, schema = tantivy.Query, tantivy.Occur.Should, index.schema
         # One query an id: a set of terms is looked for in the list of all terms, three times as long.
-        one_of = [(should, self._term(index, "id", id_)) for id_ in ids]
+        one_of = [(should, self._term(index, "id", id_)) for id_ in ids.values()]
         among = query.const_score_query(query.boolean_query(one_of), 0.0)
-        matched: dict[str, list[str]] = {id_: [] for id_ in ids}
+        matched: dict[Place, list[str]] = {place: [] for place in ids}
         every = list(spelled)
         for start in range(0, len(every) if ids else 0, _BITS):
             part = every[start : start + _BITS]
@@ -462,9 +479,13 @@ class Lexicon:
                     (should, query.const_score_query(query.boolean_query(fields), float(1 << bit)))
                 )
             for score, address in searcher.search(query.boolean_query(clauses), len(ids), False).hits:
-                found = matched[str(searcher.doc(address).get_first("id"))]
-                found += [word for bit, word in enumerate(part) if int(score) >> bit & 1]
-        return {id_: tuple(found) for id_, found in matched.items()}
+                bits = int(score)
+                matched[_place(address)] += [word for bit, word in enumerate(part) if bits >> bit & 1]
+        return {place: tuple(found) for place, found in matched.items()}
+
+
+def _place(address: tantivy.DocAddress) -> Place:
+    return address.segment_ord, address.doc
 
 
 def _terms(searcher: tantivy.Searcher, stem: str, word: str) -> dict[str, float]:

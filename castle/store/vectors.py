@@ -82,6 +82,7 @@ _MUCH_SLACK = 1000
 _IDS_AT_ONCE = 1000
 _ROWS_AT_ONCE = 4096
 _TRIES = 3
+_CONDITIONS = 64
 _TOGETHER = 8
 _TEXTS = ("id", "source", "wing", "room", "kind", "role", "state", "sha256", "text")
 # The watermark has no state.
@@ -110,6 +111,7 @@ class Vectors:
         self._table: Any = None
         self._sums = Sums(self.directory, passed_over=(_HINT,))
         self._known: tuple[Commit, Watermark | None] | None = None
+        self._pays: tuple[Commit | None, dict[str, bool]] = (None, {})
         self._asked = False
         self._resident: tuple[Commit, int, Resident | None] | None = None
         self._loading = threading.Lock()
@@ -197,7 +199,7 @@ class Vectors:
             query = query.where(where, prefilter=True)
             # One source is small. When drawers were filed and ended is not indexed: to count costs a search.
             alone = exact or scope.source is not None or scope.as_of is not None
-            if alone or not vector_index.pays(table, where):
+            if alone or not self._index_pays(table, where):
                 query = query.bypass_vector_index()
             else:
                 query = query.nprobes(vector_index.PARTS).refine_factor(vector_index.REFINE)
@@ -210,6 +212,16 @@ class Vectors:
             found = self._read(partial(chosen, slack=_MUCH_SLACK))
         # LanceDB rounds the query to 16 bits: its distances choose, and these scores rank.
         return nearest(*ids_and_hashes(found), self._units(found), vector, limit)
+
+    def _index_pays(self, table: Any, where: str) -> bool:
+        """Return ``vector_index.pays``; to count what fulfils a condition takes as long as to search it."""
+        commit = self._commit()
+        if self._pays[0] != commit or len(self._pays[1]) >= _CONDITIONS:
+            self._pays = (commit, {})
+        known = self._pays[1]
+        if where not in known:
+            known[where] = vector_index.pays(table, where)
+        return known[where]
 
     def _in_memory(self) -> Resident | None:
         """Return the drawers of the last commit as this process keeps them.

@@ -302,3 +302,17 @@ def test_silence(lexicon: Lexicon, capfd: pytest.CaptureFixture[str]) -> None:
     lexicon.search("harbour", CURRENT, 5)
     lexicon.reset()
     assert capfd.readouterr() == ("", "")
+
+
+def test_each_commit_of_another_process_is_read_once(tmp_path: Path) -> None:
+    writer, reader = Lexicon(tmp_path / "lexicon"), Lexicon(tmp_path / "lexicon")
+    for number in range(1, 6):
+        writer.apply([make_row(number)], Watermark("e", number))
+        assert reader.watermark() == Watermark("e", number)
+        index = reader._index
+        assert len(reader.search("harbour", Scope(), 10)) == number
+        assert len(reader.search("harbour", Scope(), 10)) == number
+        assert reader._index is index
+    writer.reset()
+    writer.apply([make_row(9)], Watermark("f", 9))
+    assert [match.id for match in reader.search("harbour", Scope(), 10)] == [make_row(9).id]

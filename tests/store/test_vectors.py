@@ -247,7 +247,7 @@ def test_small_commits_stay_bounded(vectors: Vectors, monkeypatch: pytest.Monkey
     apply(vectors, [make_row(620)], 620)
     table = vectors._open()
     assert table.stats()["fragment_stats"]["num_fragments"] <= 13
-    assert files(vectors, "_versions/*.manifest") <= 20
+    assert files(vectors, "_versions/*.manifest") <= 20 + 2  # with a write after the last look
     assert files(vectors, "**/*") < 100
     assert vectors.count() == 621
     everything = vectors.vectors_of(ids(*range(621)))
