@@ -80,7 +80,7 @@ _SLACK = 32
 # As many where more than those are equal.
 _MUCH_SLACK = 1000
 _IDS_AT_ONCE = 1000
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 1024
 _TRIES = 3
 _CONDITIONS = 64
 _TOGETHER = 8
