@@ -7,11 +7,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from threading import Event
 from typing import Any, BinaryIO
 
 from sqlalchemy import select
@@ -25,7 +23,7 @@ from castle.mine.report import MineReport, Progress
 from castle.mine.rooms import room_for
 from castle.mine.walk import Found, walk
 from castle.records import Skipped
-from castle.store.catchup import catch_up_lexicon, catch_up_vectors, look_again
+from castle.store.catchup import catch_up_lexicon, catch_up_vectors
 from castle.store.drawer_rows import Coming
 from castle.store.filing import Filed, Filing, NewDrawer, Place, Version, end_source, mark_seen
 from castle.store.palace import Palace
@@ -96,23 +94,9 @@ def mine(
 
 
 def index(palace: Palace, tell: Progress) -> None:
-    """Bring words and vectors up to date with the ledger, side by side: a model leaves Python to others."""
-    look_again(palace)
-    stopped = Event()
-
-    def indexed(done: int, total: int) -> None:
-        if stopped.is_set():
-            raise KeyboardInterrupt
-        tell("indexing words", done, total)
-
-    with ThreadPoolExecutor(1, thread_name_prefix="castle-words") as pool:
-        words = pool.submit(catch_up_lexicon, palace, progress=indexed)
-        try:
-            catch_up_vectors(palace, progress=lambda done, total: tell("embedding", done, total))
-            words.result()
-        except KeyboardInterrupt:
-            stopped.set()
-            raise
+    """Bring words and vectors up to date with the ledger."""
+    catch_up_lexicon(palace, progress=lambda done, total: tell("indexing words", done, total))
+    catch_up_vectors(palace, progress=lambda done, total: tell("embedding", done, total))
 
 
 def source_key(project: Project, raw: bytes) -> str:

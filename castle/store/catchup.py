@@ -84,7 +84,7 @@ def catch_up_lexicon(
 
     Before that, some of the time is spent on drawers that were read with older rules for secrets.
     """
-    look_again(palace, deadline)
+    _look_again(palace, deadline)
 
     def apply(rows: Sequence[ProjectionRow], mark: Watermark) -> None:
         palace.lexicon.apply(rows, mark)
@@ -92,7 +92,7 @@ def catch_up_lexicon(
     _catch_up(palace, palace.lexicon, apply, LEXICON_BATCH, deadline, progress)
 
 
-def look_again(palace: Palace, deadline: float | None = None) -> None:
+def _look_again(palace: Palace, deadline: float | None) -> None:
     """Read drawers of older rules again; without a deadline, clear the indexes of what was found, too."""
     if deadline is not None:
         hasty = min(HASTY_REDETECT, (deadline - time.monotonic()) / 2)

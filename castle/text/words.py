@@ -240,7 +240,8 @@ def _scripts() -> re.Pattern[str]:
     )
 
 
-def _ranges(category: str) -> list[str]:
+@cache
+def _ranges(category: str) -> tuple[str, ...]:
     """List the characters of a category as ranges of an expression's class."""
     found: list[str] = []
     start = -1
@@ -251,7 +252,7 @@ def _ranges(category: str) -> list[str]:
         elif not inside and start >= 0:
             found.append(f"{chr(start)}-{chr(code - 1)}")
             start = -1
-    return found
+    return tuple(found)
 
 
 @cache

@@ -3,14 +3,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from castle import Castle
-from castle.errors import PalaceError
 from castle.mine import project as miner
 from castle.mine.report import MineReport
 from castle.models.fake import FakeEmbedder
@@ -235,45 +232,6 @@ def test_an_interruption_while_embedding_wastes_no_vector(
     done = len(embedded)
     castle.mine_project(project)
     assert (done, len(embedded)) == (2, 4)
-    assert all_ok(castle)
-
-
-def test_trouble_with_words_is_told_once_vectors_are_made(
-    castle: Castle, project: Path, embedded: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise PalaceError("no room for words")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(miner, "catch_up_lexicon", fail)
-        with pytest.raises(PalaceError, match="no room for words"):
-            castle.mine_project(project)
-    assert len(embedded) == castle._palace().vectors.count() == 4
-    castle.mine_project(project)
-    assert all_ok(castle)
-
-
-def test_an_interruption_while_embedding_ends_the_indexing_of_words(
-    castle: Castle, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    indexing, interrupted = Event(), Event()
-
-    def words(palace: object, progress: Callable[[int, int], None]) -> None:
-        indexing.set()
-        assert interrupted.wait(60)
-        while True:
-            progress(1, 2)
-
-    def embed(self: FakeEmbedder, given: list[str]) -> object:
-        assert indexing.wait(60)
-        interrupted.set()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(miner, "catch_up_lexicon", words)
-        patch.setattr(FakeEmbedder, "embed_documents", embed)
-        assert castle.mine_project(project).interrupted
-    castle.mine_project(project)
     assert all_ok(castle)
 
 

@@ -104,7 +104,7 @@ def test_the_fixture_holds_what_it_says(root: Path) -> None:
 def test_answers_are_masked_before_anything_was_read_again(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("castle.store.catchup.look_again", lambda *_: None)
+    monkeypatch.setattr("castle.store.catchup._look_again", lambda *_: None)
     with Castle(root) as castle:
         assert castle.status().old_detector > 8
         told = everything(castle)
