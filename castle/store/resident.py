@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-MOST_BYTES = 200_000_000
-"""Of vectors as 32-bit floats; a table that has more is left to LanceDB. 130,000 drawers of the built-in."""
+MOST_BYTES = 120_000_000
+"""Of vectors as 32-bit floats; a table that has more is left to LanceDB. 78,000 drawers of the built-in."""
 
 NAMES = ("wing", "room", "kind", "role", "source", "state")
 TIMES = ("authored_at", "filed_at", "ended_at")
