@@ -27,7 +27,7 @@ from castle.search.rerank import Absent
 from castle.search.retention import looked_up
 from castle.search.run import Run, timed
 from castle.search.sessions import evidence_for
-from castle.search.signals import signals
+from castle.search.signals import signals, weights_for
 from castle.search.soar import WORKING_MEMORY
 from castle.search.surroundings import SESSION, places_of, surroundings
 from castle.store.catchup import behind, catch_up_lexicon, catch_up_vectors, missing, up_to_date
@@ -143,6 +143,7 @@ def rank(
     _open(palace, run, scan)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000, scan)
     question = _understand(palace, run, query, page.now)
+    options = replace(options, weights=weights_for(question, options.weights))
     hidden = recall.quoted_scope(query, scope)
     scopes = (scope,) if hidden is None else (scope, hidden)
     lists, unseen = _recall(palace, run, question, scopes, page.depth, options, words_after, scan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,11 +16,17 @@ from castle.text.words import phrases, words
 MOST_READ = 4000
 """Characters of a question that models are given; all of its words are looked for."""
 
+_PARTS = re.compile(r"\w+")
 _SAYING = frozenset(
     (
-        "a about an and any anything are at did do does done for from had happen happened has have i in is "
-        "it me my of on our said say spoke talk talked discuss discussed tell that the there to us was we "
-        "were what when which who wrote write you your new work worked"
+        "a about an and any anything are ask asked at did discuss discussed do does done for from go had "
+        "happen happened has have i in is it me mention mentioned my new of on our recommend recommended "
+        "said say spoke suggest suggested talk talked tell that the there to told us was we went were "
+        "what when which who work worked write wrote you your "
+        "am an besprochen das der die du es gemacht geredet gesagt geschah gesprochen getan hab habe "
+        "haben hast ich im in mir passiert passierte uber was wir war über "
+        "de dije dijimos dijiste el en hablamos hice hicimos hiciste la lo paso pasó que qué "
+        "ai as avons dit est fait je l la le nous parlé parle passé passe qu quoi s tu"
     ).split()
 )
 
@@ -62,7 +69,7 @@ class Question:
     @property
     def vague(self) -> bool:
         """Whether the subject says hardly more than that something was said or done."""
-        return not (set(words(self.subject)) - _SAYING)
+        return not (set(_PARTS.findall(self.subject.casefold())) - _SAYING)
 
 
 def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:

@@ -27,8 +27,18 @@ MENTIONED = 0.3
 NEAR_NAME = 0.5
 """What a name counts that a question spells with one letter wrong."""
 
+ALONE = 8.0
+"""How many times as much its times count for a question that asks for little else."""
+
 _FAINT = 0.01
 _READ = 2000
+
+
+def weights_for(question: Question, weights: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the weights for a question: "what did we talk about on 9 May" asks for nothing but its day."""
+    if question.vague and question.times:
+        return {**weights, "times": ALONE * weights.get("times", 0.0)}
+    return weights
 
 
 def signals(question: Question, drawers: Mapping[str, Drawer]) -> dict[str, dict[str, float]]:

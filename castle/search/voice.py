@@ -62,19 +62,27 @@ _ANSWERED = _any_of(
     r"|build|add|draw|design|create|invent|pick|choose|calculate|estimate|translate|summari[sz]e)\b",
     r"\byour (?:previous |last |first |earlier )?(?:lists?|answers?|suggestions?|recommendations?|advice"
     r"|explanations?|proposals?|examples?)\b",
+    r"\bwere you (?:\w+ )?(?:recommending|suggesting|saying|proposing|describing|explaining)\b",
+    r"\b(?:recommended|suggested) to me\b",
+    r"\b(?:assistant|claude|chatgpt|copilot|codex|gemini)\b.{0,30}\b(?:suggest|recommend|say|said|tell|told"
+    r"|propose|mention|explain|advi[cs]e|write|wrote|list)",
     r"\baccording to you\b|\bour (?:previous|last|earlier) (?:conversation|chat|discussion)",
     r"\b(?:hast|hattest) du\b.{0,80}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|erklärt|geschrieben|gegeben"
     r"|aufgelistet|erwähnt)\b",
     r"\bdu\b.{0,60}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|erklärt) (?:hast|hattest)\b",
+    r"\b(?:sagtest|empfahlst|nanntest|erklärtest|schriebst) du\b"
+    r"|\b(?:Vorschl[aä]ge?|Empfehlung(?:en)?) hast du\b",
     r"\bdein(?:e|en|er)? (?:Liste|Antwort|Vorschl[aä]g|Empfehlung|Erklärung)",
     r"\b(?:dijiste|recomendaste|sugeriste|diste|explicaste|mencionaste|propusiste|escribiste)\b",
     r"\btus? (?:lista|respuesta|recomendaci|sugerencia|explicaci|propuesta)",
     r"\b(?:tu|vous) (?:m['’])?(?:as|avais|avez|aviez) .{0,20}?(?:dit|recommandé|suggéré|donné|expliqué"
     r"|proposé|mentionné|conseillé|écrit)\b",
+    r"\b(?:as|avais|avez|aviez)[- ](?:tu|vous)\b.{0,40}?\b(?:dit|recommandé|suggéré|donné|expliqué|proposé"
+    r"|mentionné|conseillé|écrit)\b",
     r"\b(?:ta|tes|votre|vos) (?:listes?|réponses?|recommandations?|suggestions?|explications?|conseils?)\b",
 )
 _ADVICE = _any_of(
-    r"^(?:please )?(?:recommend|suggest)\b",
+    r"^(?:please )?(?:recommend|suggest)\b|^(?:advice|tips|ideas|suggestions) (?:for|on|about)\b",
     r"\bany (?:\w+ ){0,2}?(?:recommendations?|suggestions?|advice|tips?|ideas?|thoughts|pointers)\b",
     r"\b(?:give|need|want|some|no) (?:me )?(?:some |an? |any |no )?(?:\w+ )?(?:recommendations?"
     r"|suggestions?|advice|tips|ideas?)\b",
@@ -85,14 +93,16 @@ _ADVICE = _any_of(
     r"\bshould (?:i|we)\b|\banything (?:i|we) should\b|\bdo you think (?:i|it|my|that|there|this)\b",
     r"\bwhat would (?:you|be|go|look|make|give|suit|work|fit)\b",
     r"\bwhat(?:['’]s| is| are) (?:an? |the |some )?(?:good|best|better|nice|great|clever|smart|sensible)\b",
-    r"\b(?:Tipps|Vorschläge|Empfehlungen|Ideen)\b.{0,60}\?",
+    r"\b(?:irgendwelche|ein paar|hast du|gibt es|brauche|gib mir) (?:\w+ )?(?:Tipps?|Vorschläge|Empfehlungen"
+    r"|Ideen?|Rat)\b",
     r"\b(?:kannst|könntest|würdest) du\b.{0,80}\b(?:empfehlen|vorschlagen|raten)\b|\bempfiehl\b",
     r"\b(?:was|welche\w*|wie|wo|wohin) (?:soll|sollte|könnte|kann) (?:ich|man|wir)\b",
     r"\b(?:puedes|podrías|puede|podría) (?:\w+ )?(?:recomendar|sugerir|aconsejar)",
     r"\bme (?:recomiendas|sugieres|aconsejas)\b|\balg(?:ún|una) (?:consejo|idea|sugerencia|recomendación)",
     r"\b(?:qué|cómo|dónde|cuál) (?:debería|podría|puedo|debo)\b",
     r"\b(?:peux|pourrais|pouvez|pourriez)[- ](?:tu|vous) (?:me )?(?:recommander|suggérer|conseiller)",
-    r"\b(?:des|une|quelques) (?:idées?|conseils?|suggestions?|recommandations?)\b.{0,60}\?",
+    r"\b(?:des|une|quelques) (?:idées?|conseils?|suggestions?|recommandations?)\b",
+    r"\btienes (?:alg[uú]n[ao]?s? |unos )?(?:consejos?|ideas?|sugerencias?|recomendaci)",
     r"\b(?:devrais|pourrais|dois|puis)[- ]je\b",
 )
 _EXPLAINED = _any_of(
@@ -104,6 +114,7 @@ _EXPLAINED = _any_of(
 _OWN = _any_of(
     r"\b(?:i|my|me|mine|myself)\b",
     r"\b(?:ich|mich|mir|mein(?:e|en|em|er|es)?)\b",
-    r"\b(?:yo|mis?|conmigo)\b",
-    r"\b(?:je|moi|mon|mes)\b|\bj['’]",
+    r"\b(?:yo|mis?|conmigo|hice|dije|fui|tuve|puse)\b",
+    r"\b(?:qué|dónde|cuándo|cuánt[oa]s?|cuál)\b.{0,20}?\b\w{3,}[éí]\b",
+    r"\b(?:je|moi|(?-i:mon))\b|\bj['’]",
 )

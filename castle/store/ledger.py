@@ -295,7 +295,7 @@ class Ledger:
         if _identity(self.path) != self._identity:
             raise PalaceError(
                 f"{self.path} was moved away or replaced while it was in use: run the command again, on what "
-                "stands there now"
+                "stands there now; in Python, open it anew"
             )
 
 

@@ -112,8 +112,11 @@ class _Reader(Points):
         if not self.is_(at, "between", "from"):
             return None
         joint = "and" if self.is_(at, "between") else "to"
-        first = self.trusting(self.past(at + 1, "articles", "on"))
-        if first is None or not first.periods or not self.is_(first.after, joint):
+        start = self.past(at + 1, "articles", "on")
+        first = self.trusting(start)
+        if first is None:
+            return self._days(start, joint)
+        if not first.periods or not self.is_(first.after, joint):
             return None
         second = self.trusting(self.past(first.after, joint, "articles", "on"))
         if second is None or not second.periods:
@@ -123,6 +126,19 @@ class _Reader(Points):
             return None
         a, b = min(ends, key=lambda pair: (pair[1].end - pair[0].start, -pair[1].end.toordinal()))
         return Part(second.after, (Period(a.start, b.end),))
+
+    def _days(self, at: int, joint: str) -> Part | None:
+        """``between 1 and 14 March``: the first day is of the month of the second."""
+        number = self.tokens[at].number if at < len(self.tokens) else None
+        last = self.point(self.past(at + 1, joint, "articles", "on")) if self.is_(at + 1, joint) else None
+        if number is None or last is None or [period.days for period in last.periods[:1]] != [1]:
+            return None
+        made = [
+            Period(day.start.replace(day=number), day.end, day.weight)
+            for day in last.periods
+            if 1 <= number <= day.start.day
+        ]
+        return Part(last.after, tuple(made)) if made else None
 
 
 def _possible(first: Part, second: Part) -> Iterable[Period]:

@@ -55,6 +55,10 @@ class Points:
             at += 1
         return at
 
+    def _says(self, at: int, *written: str) -> bool:
+        """Whether a token is one of these words."""
+        return 0 <= at < len(self.tokens) and self.tokens[at].text.casefold() in written
+
     def _number(self, at: int) -> int | None:
         if not 0 <= at < len(self.tokens):
             return None
@@ -133,6 +137,7 @@ class Points:
         number = self.tokens[at if at != name else self.past(at + 1, "articles")]
         return (
             number.ordinal
+            or self.is_(at - 1, "articles")
             or self.led_by(at, "on", "since", "until", "before", "after", "by", "from", "to")
             or (self.tokens[name].capital and name > 0)
         )
@@ -214,7 +219,7 @@ class Points:
             fitting = self._weekday_of_month(number, written)
             if fitting is not None:
                 return Part(ordinal + 1, (periods.one_day(fitting),))
-        week = self._relative(self.past(name + 1, "of")) if self.is_(name + 1, "of") else None
+        week = self._relative(self.past(name + 1, "of", "articles"))
         if week is not None and [period.days for period in week.periods] == [7]:
             return Part(week.after, (periods.one_day(week.periods[0].start + timedelta(days=number)),))
         back = (self._today.weekday() - number) % 7
@@ -278,7 +283,12 @@ class Points:
         if count is not None and count == 1 and self._number(name + 1) is not None:
             name, count = name + 1, self._number(name + 1)
         unit_at = self.past(name + 1, "of")
+        unit_at += self._says(unit_at, "halben", "halbes")
         unit = self._unit(unit_at)
+        if unit == "year" and count == 1 and self._says(at - 1, "half") | self._says(unit_at - 1, "halben"):
+            unit, count = "month", 6
+        if count is not None and self._says(unit_at, "fortnight", "fortnights"):
+            unit, count = "week", 2 * count
         if count is None or count > LARGEST or unit is None or not (lead or self.is_(unit_at + 1, "ago")):
             return None
         after = unit_at + (1 if lead else 2)
@@ -292,7 +302,7 @@ class Points:
 
     def _unit(self, at: int) -> str | None:
         number = self._value(at, "unit")
-        return None if number is None else UNITS[number]
+        return None if number is None or self._says(at, "fortnight", "fortnights") else UNITS[number]
 
     def _within(self, at: int) -> Part | None:
         """``the first weekend of August``, ``end of summer 2023``, ``mid-August``."""
@@ -302,6 +312,10 @@ class Points:
             if whole is None or not whole.periods or whole.periods[0].days < 7:
                 return None
             return Part(whole.after, tuple(periods.third(p, edge) for p in whole.periods))
+        if self._unit(at) == "week" and self.is_(at + 1, "of"):
+            day = self.trusting(self.past(at + 1, "of", "articles"))
+            if day is not None and [period.days for period in day.periods[:1]] == [1]:
+                return Part(day.after, (periods.unit_of("week", day.periods[0].start),))
         number = -1 if self.is_(at, "last") else self._value(at, "ordinal")
         if number is None and self.tokens[at].ordinal:
             number = self.tokens[at].number
@@ -321,6 +335,14 @@ class Points:
         unit, weekday = self._unit(name), self._value(name, "weekday")
         if (unit is None and weekday is None) or not self.is_(name + 1, "before", "after"):
             return None
+        if (
+            unit is not None
+            and count is None
+            and self._says(name + 1, "before")
+            and self._says(name + 2, "last")
+        ):
+            if not self.is_(name + 3, "unit", "month", "weekday", "season"):
+                return Part(name + 3, (periods.unit_of(unit, self._today, -2),))
         there = self.point(self.past(name + 2, "articles", "on", "of"))
         if there is None or len(there.periods) == 0 or (count or 0) > LARGEST:
             return None

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from castle.clock import parse_iso
 from castle.models.fake import FakeEmbedder
 from castle.records import Scope, SearchResult
 from castle.search import pipeline, recall
@@ -95,6 +97,17 @@ def test_every_part_of_the_scope_counts(palace: Palace) -> None:
     assert texts(ask(palace, "harbour", Scope(kinds=("tool",)))) == ["harbour three"]
     assert sorted(texts(ask(palace, "harbour"))) == ["harbour one", "harbour two"]
     assert texts(ask(palace, "harbour", Scope(role="user"))) == []
+
+
+def test_a_question_for_nothing_but_a_day_goes_by_the_day(palace: Palace) -> None:
+    noon = parse_iso("2026-05-09T12:00:00")
+    file(palace.ledger, ["the ferry leaves at nine"], path="9.md", authored_at=noon)
+    for n in range(12):
+        at = noon + (n + 3) * 86_400_000_000
+        file(palace.ledger, [f"what did we talk about on and on, {n}"], path=f"{n + 12}.md", authored_at=at)
+    for query in ("what did we talk about on 9 May", "what happened on 9 May", "9 May", "was war am 9. Mai"):
+        result = ask(palace, query, limit=3, options=replace(USUAL, now=noon + 30 * 86_400_000_000))
+        assert result.hits[0].text == "the ferry leaves at nine", query
 
 
 def test_superseded_drawers_are_hidden_and_come_back_on_request(palace: Palace) -> None:

@@ -11,7 +11,7 @@ from castle.clock import parse_iso
 from castle.records import Drawer
 from castle.search.names import Named
 from castle.search.question import Question, ask
-from castle.search.signals import MENTIONED, NEAR_NAME, TOLD, signals, time_edge, time_fit
+from castle.search.signals import MENTIONED, NEAR_NAME, TOLD, signals, time_edge, time_fit, weights_for
 from castle.store.graph_values import DAY
 from castle.text.when import BEGINNING, ENDLESS, Interval
 
@@ -46,6 +46,14 @@ def test_inside_an_interval_a_time_fits_and_outside_it_fades() -> None:
     assert time_fit([], 3) == 0.0
     assert time_edge(Interval(0, 40 * DAY, "")) == 10 * DAY
     assert time_edge(Interval(0, 900 * DAY, "")) == 30 * DAY
+
+
+def test_times_count_for_more_where_little_else_is_asked_for() -> None:
+    weights = {"times": 0.5, "names": 0.6}
+    assert weights_for(ask("what did we talk about on 9 May", NOW), weights) == {"times": 4.0, "names": 0.6}
+    assert weights_for(ask("qu'avons-nous dit le 9 mai", NOW), weights)["times"] == 4.0
+    assert weights_for(ask("the ferry on 9 May", NOW), weights) == weights
+    assert weights_for(ask("what did we talk about", NOW), weights) == weights
 
 
 @given(st.integers(-(2**62), 2**62), st.integers(-(2**61), 2**61), st.integers(1, 2**60))
