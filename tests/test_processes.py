@@ -70,8 +70,10 @@ def test_kills_in_the_middle_of_a_mine_lose_nothing(tmp_path: Path, many: Path) 
         process.communicate()
         if (palace / "castle.db").exists():
             code, out, err = finish(start(palace, "status", "--json"))
-            assert code in (0, 3), err
-            json.loads(out)
+            # It may have been killed before the ledger was made.
+            assert code in (0, 3) or "no palace" in err, err
+            if code != 1:
+                json.loads(out)
     assert killed >= 3
     code, _, err = finish(start(palace, "mine", str(many)))
     assert code == 0, err

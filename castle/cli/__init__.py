@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 INTERRUPTED = 130
 TERMINATED = 143
@@ -62,6 +68,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     # that comes while it closes a connection, with a traceback, and lets it go on to here.
     for library in ("castle", "sqlalchemy"):
         logging.getLogger(library).addHandler(logging.NullHandler())
+    sys.unraisablehook = _unraisable
 
     try:
         return _command(arguments)
@@ -82,6 +89,19 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise
         _complain(f"{type(error).__name__}: {error}; run it again with --debug and report what that prints")
         return 1
+
+
+def _unraisable(unraisable: UnraisableHookArgs) -> None:
+    """Let an interrupt come again that came in a destructor, where Python would tell of it and drop it."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _thread.start_new_thread(_interrupt, ())
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _interrupt() -> None:
+    time.sleep(0.01)  # until the destructor has been left
+    _thread.interrupt_main()
 
 
 def _command(arguments: list[str]) -> int:

@@ -545,6 +545,25 @@ def test_termination_in_the_middle_of_a_mine_loses_nothing(tmp_path: Path) -> No
         assert {finding.status for finding in castle.verify()} == {"ok"}
 
 
+def test_an_interrupt_in_a_destructor_is_heard() -> None:
+    program = """
+import signal, time, weakref
+import castle.cli
+class Thing: pass
+def command(arguments):
+    thing = Thing()
+    told = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+    time.sleep(30)
+    return 0
+castle.cli._command = command
+castle.cli.main(["status"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.splitlines() == ["castle: interrupted; run the same command again to go on"]
+
+
 def test_an_interrupt_while_a_connection_closes_is_one_line(project: Path, tmp_path: Path) -> None:
     code = """if True:
         import sys
