@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     r"(?=T\d|(?![\w/-]|\.\w)))"
     r"|(?P<cjk>(?<!\d)\d{4}年(?:\d\d?月(?:\d\d?日)?)?)"
     r"|(?P<number>(?<!\w)(?<!\d[.,:])\d{1,6}(?:st|nd|rd|th|er|re|º|ª)?(?![\w%]|[.,:]\d))"
-    r"|(?P<word>(?<![\w])(?:[Ii]l\s+y\s+a|[^\W\d_]+)(?!\w))"
+    r"|(?P<word>(?<![\w])(?:[Ii]l\s+y\s+a|[Aa]vant-hier|[^\W\d_]+)(?!\w))"
 )
 _YEAR = re.compile(r"\d{4}")
 _ANCHORS = frozenset({"month", "short_month", "weekday", "season", "unit", "day"})

@@ -86,6 +86,7 @@ def read(text: str, now: int = NOW) -> list[str]:
         ("qu'ai-je dit le 14 mars", "2026-03-14 2026-03-15"),
         ("am Montag letzter Woche", "2026-05-11 2026-05-12"),
         ("el lunes de la semana pasada", "2026-05-11 2026-05-12"),
+        ("qu'ai-je fait avant-hier", "2026-05-18 2026-05-19"),
         ("le lundi de la semaine dernière", "2026-05-11 2026-05-12"),
         ("two weeks ago today", "2026-05-06 2026-05-07"),
         ("a month ago today", "2026-04-20 2026-04-21"),
