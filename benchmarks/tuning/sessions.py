@@ -81,6 +81,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[float]] = {}
+        self.advice = False
 
     def __call__(
         self,
@@ -93,6 +94,7 @@ class Recorder:
         timely: Mapping[str, float],
     ) -> dict[str, float]:
         """Keep the signs of a search and return no evidence."""
+        self.advice = question.advice
         scores: dict[str, list[float]] = {}
         for candidate in ranked:
             scores.setdefault(drawers[candidate.id].source, []).append(candidate.score)
@@ -123,7 +125,7 @@ def _asked(castle: Castle, recorder: Recorder, question: Question, fold: int) ->
     rows = recorder.rows or {hit.source: [log_odds(hit.score), 0.0, 0.0, 0.0] for hit in result.hits}
     return Asked(
         fold,
-        "advice is asked for" in result.read_as,
+        recorder.advice,
         np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), 4),
         np.array([source.split(":", 2)[2] in question.sessions for source in rows], dtype=bool),
         len(question.sessions),

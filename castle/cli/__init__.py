@@ -9,10 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sys import UnraisableHookArgs
 
 INTERRUPTED = 130
 TERMINATED = 143
@@ -68,8 +64,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     # that comes while it closes a connection, with a traceback, and lets it go on to here.
     for library in ("castle", "sqlalchemy"):
         logging.getLogger(library).addHandler(logging.NullHandler())
-    sys.unraisablehook = _unraisable
-
+    before, sys.unraisablehook = sys.unraisablehook, _unraisable
     try:
         return _command(arguments)
     except CastleError as error:
@@ -89,9 +84,11 @@ def _run(arguments: list[str], debug: bool) -> int:
             raise
         _complain(f"{type(error).__name__}: {error}; run it again with --debug and report what that prints")
         return 1
+    finally:
+        sys.unraisablehook = before
 
 
-def _unraisable(unraisable: UnraisableHookArgs) -> None:
+def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Let an interrupt come again that came in a destructor, where Python would tell of it and drop it."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _thread.start_new_thread(_interrupt, ())

@@ -325,8 +325,7 @@ def _listen(
     around: dict[str, Mapping[str, float]] = {}
 
     def work() -> list[Candidate]:
-        if question.names or question.times or question.phrases or question.voice:
-            heard.update(signals(question, drawers))
+        heard.update(signals(question, drawers))
         with palace.ledger.read() as cx:
             places = places_of(cx, [candidate.id for candidate in fused])
         around.update(surroundings(fused, drawers, places))

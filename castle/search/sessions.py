@@ -13,7 +13,7 @@ All are evidence on the scale of log odds. Cosines and BM25 are taken as they ar
 z-scores: these blow up what tells nothing where all sessions are about the same.
 
 The weights lie in the middle of a plain: ``benchmarks.tuning.sessions`` chooses them anew by cross-validation
-over LongMemEval-S and LoCoMo, and docs/search.md has what came out.
+over LongMemEval-S and LoCoMo, and benchmarks/BENCHMARKS.md has what came out.
 """
 
 from __future__ import annotations
