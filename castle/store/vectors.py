@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import threading
@@ -72,6 +73,8 @@ STALE_BYTES = 64_000_000
 _MARK = "#watermark"
 # Rewritten at each commit, and of no consequence when it is wrong.
 _HINT = "_versions/latest_version_hint.json"
+_VERSION = re.compile(r"[0-9]+\.manifest")
+_LOOKS = 10
 # For each of the two caches that LanceDB keeps; left alone, they may grow to seven gigabytes.
 _CACHE_BYTES = 64_000_000
 _NEVER = 2**62
@@ -140,16 +143,23 @@ class Vectors:
 
     def _commit(self) -> Commit:
         """Return the last commit, by a look at the files; a table that was built again has others."""
+        versions = self.directory / "_versions"
         with self._edge():
-            try:
-                # Newest first: LanceDB names a version by what is left to the largest integer.
-                # Others than those of whole commits begin with a letter or a dot.
-                with os.scandir(self.directory / "_versions") as files:
-                    newest = min((file for file in files if file.name[0].isdigit()), key=attrgetter("name"))
-                status = newest.stat()
-            except (FileNotFoundError, ValueError):
-                raise self._absent() from None
-            return newest.name, status.st_ino, status.st_mtime_ns
+            for _ in range(_LOOKS):
+                try:
+                    # Newest first: LanceDB names a version by what is left to the largest integer. A name
+                    # that ends otherwise is a commit being written, one with a letter not of a whole commit.
+                    with os.scandir(versions) as files:
+                        whole = (file for file in files if _VERSION.fullmatch(file.name))
+                        newest = min(whole, key=attrgetter("name"))
+                    status = newest.stat()
+                except (FileNotFoundError, ValueError):
+                    # Gone since it was listed, where another process commits and cleans up.
+                    if not versions.is_dir():
+                        break
+                    continue
+                return newest.name, status.st_ino, status.st_mtime_ns
+        raise self._absent()
 
     def apply(self, rows: Sequence[ProjectionRow], vectors: NDArray[np.float32], reached: Watermark) -> None:
         """Bring the rows in and record the watermark, in one commit; applying twice changes nothing.

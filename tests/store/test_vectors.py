@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -201,6 +204,38 @@ def test_another_process_is_seen(vectors: Vectors) -> None:
         apply(vectors, [make_row(number)], number, "f")
         assert ids(number)[0] in found(reader, number)
     assert reader.watermark() == Watermark("f", 4)
+
+
+def test_a_commit_that_is_being_written_is_not_the_last_one(vectors: Vectors) -> None:
+    apply(vectors, [make_row(1)], 1)
+    (vectors.directory / "_versions" / "0.manifest#1").write_bytes(
+        b""
+    )  # as a writer that was killed leaves it
+    assert (found(vectors, 1), vectors.watermark()) == (ids(1), Watermark("e", 1))
+    apply(vectors, [make_row(2)], 2)
+    assert (found(vectors, 2, limit=1), vectors.watermark()) == (ids(2), Watermark("e", 2))
+
+
+def test_a_listed_commit_may_be_gone(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(vectors, [make_row(1)], 1)
+    passing = vectors.directory / "_versions" / "0.manifest"
+    listed = os.scandir
+    lists = 0
+
+    @contextmanager
+    def scandir(path: Path) -> Iterator[list[os.DirEntry[str]]]:
+        nonlocal lists
+        lists += 1
+        if lists == 1:
+            passing.touch()
+        with listed(path) as entries:
+            names = list(entries)
+        passing.unlink(missing_ok=True)
+        yield names
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert vectors.watermark() == Watermark("e", 1)
+    assert lists == 2
 
 
 def test_missing_and_damaged(vectors: Vectors) -> None:
