@@ -41,8 +41,8 @@ class Question:
     """A query and what it asks for beside its words; ``now`` in microseconds is what its times refer to.
 
     ``text`` is what an embedder is given, ``subject`` what a cross-encoder is: the text without its times,
-    which no word of an answer need hold; it may be empty. ``phrases`` stood in quotation marks. ``voice``
-    says whose words are asked for, ``advice`` that it is asked what to do.
+    which no word of an answer need hold, but with holidays; it may be empty. ``phrases`` stood in quotation
+    marks. ``voice`` says whose words are asked for, ``advice`` that it is asked what to do.
     """
 
     query: str
@@ -69,7 +69,8 @@ class Question:
     @property
     def vague(self) -> bool:
         """Whether the subject says hardly more than that something was said or done."""
-        return not (set(_PARTS.findall(self.subject.casefold())) - _SAYING)
+        rest = _without(self.subject, [time.phrase for time in self.times if time.named])
+        return not (set(_PARTS.findall(rest.casefold())) - _SAYING)
 
 
 def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:
@@ -82,7 +83,7 @@ def ask(query: str, now: int, entities: Entities = lambda text: ()) -> Question:
         query,
         now,
         text or query,
-        _without(text or query, [time.phrase for time in times]),
+        _without(text or query, [time.phrase for time in times if not time.named]),
         tuple(dict.fromkeys(phrase for phrase in phrases(query) if words(phrase))),
         tuple(entities(query)),
         times,

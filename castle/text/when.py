@@ -29,13 +29,15 @@ _FILLERS = 4
 class Interval:
     """Microseconds ``[start, end)`` that ``phrase`` of a question means.
 
-    ``weight`` in (0, 1] says how surely. One phrase may have several intervals.
+    ``weight`` in (0, 1] says how surely. One phrase may have several intervals. ``named`` is a holiday: who
+    writes of it uses its name, as nobody does of another day.
     """
 
     start: int
     end: int
     phrase: str
     weight: float = 1.0
+    named: bool = False
 
 
 def intervals(text: str, now: int) -> list[Interval]:
@@ -65,7 +67,10 @@ def intervals(text: str, now: int) -> list[Interval]:
 def _intervals(part: Part, phrase: str) -> list[Interval]:
     if part.span is not None:
         return [Interval(*part.span, phrase)]
-    return [Interval(periods.micros(p.start), periods.micros(p.end), phrase, p.weight) for p in part.periods]
+    return [
+        Interval(periods.micros(p.start), periods.micros(p.end), phrase, p.weight, part.named)
+        for p in part.periods
+    ]
 
 
 class _Reader(Points):
@@ -124,7 +129,7 @@ class _Reader(Points):
         ends = [(a, b) for a in _possible(first, second) for b in second.periods if a.start <= b.start]
         if not ends:
             return None
-        a, b = min(ends, key=lambda pair: (pair[1].end - pair[0].start, -pair[1].end.toordinal()))
+        a, b = max(ends, key=lambda pair: (pair[1].start, pair[0].start))
         return Part(second.after, (Period(a.start, b.end),))
 
     def _days(self, at: int, joint: str) -> Part | None:

@@ -7,26 +7,35 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from castle.text import periods
+from castle.text.holidays import holiday, holidays, named
+from castle.text.names.scripts import fold
 from castle.text.periods import Period
 from castle.text.when_words import LARGEST, UNITS, Token
 
 _YEARS = range(1900, 2101)
 _OPEN_YEARS = 4
+_OPEN_MONTHS = 3
+_LONGEST_NAME = 4
 _BEFORE_YEAR = tuple("in of since until by before after between and to from early mid late".split())
 _BEFORE_MONTH = tuple("in since until before after between early mid late last next".split())
 _BEFORE_SEASON = ("last", "next", "this")
 _THIRDS = {"early": 0, "mid": 1, "late": 2}
 _BEFORE_DAY = ("on", "since", "until", "before", "after", "by", "from", "to", "of")
+_BEFORE_HOLIDAY = tuple("on over in since until before after by last this next".split())
 _UNLED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the tokens up to ``after`` mean: these periods, or an interval that is not made of days."""
+    """What the tokens up to ``after`` mean: these periods, or an interval that is not made of days.
+
+    ``named`` is a holiday.
+    """
 
     after: int
     periods: tuple[Period, ...] = ()
     span: tuple[int, int] | None = None
+    named: bool = False
 
 
 class Points:
@@ -169,7 +178,7 @@ class Points:
             return None
         return self._recurring(at, at, at + 1, lambda open_year: periods.season(open_year, number))
 
-    def _recurring(self, at: int, first: int, after: int, make: Callable[[int], Period]) -> Part | None:
+    def _recurring(self, at: int, first: int, after: int, make: Callable[[int], Period]) -> Part:
         """Choose the year of a month or season by ``last``, ``this`` and ``next`` around it."""
         made = [make(self._today.year + step) for step in range(-_OPEN_YEARS, 2)]
         if self.is_(after, "last_after") or self.led_by(first, "last"):
@@ -241,6 +250,42 @@ class Points:
         """Return the last day with this number in its month that is such a weekday, or else the next."""
         days = (self._today + timedelta(days=away) for away in (*range(0, -366, -1), *range(1, 366)))
         return next((d for d in days if d.day == day and d.weekday() == weekday), None)
+
+    def _day_of_month(self, at: int) -> Part | None:
+        """``on the 14th``, with nothing behind it that it could be the 14th of."""
+        alone = at + 1 == len(self.tokens) and self.tokens[at].ordinal
+        day = self._day_number(at)
+        if not (alone and day and self.is_(at - 1, "articles") and self.led_by(at, "on")):
+            return None
+        made = []
+        for back in range(_OPEN_MONTHS):
+            month = periods.months(self._today.year, self._today.month - back)
+            if day <= month.days:
+                made.append(periods.one_day(month.start + timedelta(days=day - 1)))
+        return Part(at + 1, tuple(periods.latest(made, self._today)))
+
+    def _holiday(self, at: int) -> Part | None:
+        """``on Christmas Eve``, ``last Easter``, ``Halloween 2022``; over one, the days beside it as well."""
+        if not self.is_(at, "holiday_begins"):
+            return None
+        name = named([fold(token.text) for token in self.tokens[at : at + _LONGEST_NAME]])
+        if name is None:
+            return None
+        rule = holidays()[name]
+        around = timedelta(days=1 if self.led_by(at, "over", "in") else 0)
+
+        def made(year: int) -> Period:
+            day = holiday(rule, year)
+            return Period(day - around, day + around + timedelta(days=1))
+
+        after = at + len(name)
+        year = self._year_at(self.past(after, "of"))
+        if year is not None:
+            return Part(self.past(after, "of") + 1, (made(year),), named=True)
+        told = self.led_by(at, *_BEFORE_HOLIDAY) or self.is_(after, "last_after", "next_after")
+        if not told and at not in self._trusted:
+            return None
+        return replace(self._recurring(at, at, after, made), named=True)
 
     def _named_day(self, at: int) -> Part | None:
         offset = self._value(at, "day")
@@ -361,6 +406,8 @@ _RULES: tuple[Callable[[Points, int], Part | None], ...] = (
     Points._numeric,
     Points._month_day,
     Points._month,
+    Points._holiday,
+    Points._day_of_month,
     Points._weekday,
     Points.ago,
     Points._relative,

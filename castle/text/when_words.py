@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from castle.text.holidays import first_words, telling_words
 from castle.text.names.scripts import fold, word_set
 from castle.text.stems import languages_of
 from castle.text.words import words
@@ -26,8 +27,8 @@ _TOKEN = re.compile(
     r"|(?P<number>(?<!\w)(?<!\d[.,:])\d{1,6}(?:st|nd|rd|th|er|re|º|ª)?(?![\w%]|[.,:]\d))"
     r"|(?P<word>(?<![\w])(?:[Ii]l\s+y\s+a|[Aa]vant-hier|[^\W\d_]+)(?!\w))"
 )
-_YEAR = re.compile(r"\d{4}")
-_ANCHORS = frozenset({"month", "short_month", "weekday", "season", "unit", "day"})
+_FIGURES = re.compile(r"\d{4}|\d(?:st|nd|rd|th)")
+_ANCHORS = frozenset({"month", "short_month", "weekday", "season", "unit", "day", "holiday"})
 _JOINT = re.compile(r"[ \t\n]{0,2}[,.'’/-]?[ \t\n]{0,2}")
 
 
@@ -46,7 +47,8 @@ class Token:
     @property
     def anchor(self) -> bool:
         """Whether a time may be made of it: prepositions and small numbers alone make none."""
-        return bool(self.date) or (self.number or 0) > 999 or not _ANCHORS.isdisjoint(self.means)
+        figures = self.date or self.ordinal or (self.number or 0) > 999
+        return bool(figures) or not _ANCHORS.isdisjoint(self.means)
 
     @property
     def plain(self) -> bool:
@@ -65,7 +67,7 @@ def clauses(text: str) -> Iterator[list[Token]]:
     Runs of which no time can be made are left out.
     """
     # Most texts speak of no time, and a search looks through hundreds.
-    if _YEAR.search(text) is None and _anchoring().isdisjoint(word_set(fold(text))):
+    if _FIGURES.search(text) is None and _anchoring().isdisjoint(word_set(fold(text))):
         return
     known = vocabulary()
     spoken = _spoken_in(text)
@@ -100,26 +102,30 @@ def _token(match: re.Match[str], known: Mapping[str, Mapping[str, int]], spoken:
 def vocabulary() -> Mapping[str, Mapping[str, int]]:
     """Return what each word of any language can mean, by class."""
     known: dict[str, dict[str, int]] = {}
-
-    def add(kind: str, written: str, value: int) -> None:
+    named = [("holiday_begins", word, 1) for word in first_words()]
+    named += [("holiday", word, 1) for word in telling_words()]
+    for kind, written, value in (*_meanings(), *named):
         for word in written.split():
             known.setdefault(word, {}).setdefault(kind, value)
+    return known
 
+
+def _meanings() -> Iterator[tuple[str, str, int]]:
+    """Give each class with its words and the value that these have in it."""
     for language in _data().values():
         for kind, value in language.items():
             if isinstance(value, str):
-                add(kind, value, 1)
+                yield kind, value, 1
             elif isinstance(value, list):
                 first = 0 if kind in ("weekdays", "numbers", "seasons") else 1
                 for at, written in enumerate(value, start=first):
-                    add(kind.removesuffix("s"), written, at)
+                    yield kind.removesuffix("s"), written, at
             elif kind == "units":
                 for name, written in value.items():
-                    add("unit", written, UNITS.index(name))
+                    yield "unit", written, UNITS.index(name)
             elif kind == "days":
                 for offset, written in value.items():
-                    add("day", written, int(offset))
-    return known
+                    yield "day", written, int(offset)
 
 
 @cache

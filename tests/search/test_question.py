@@ -29,10 +29,14 @@ def test_a_question_is_understood(palace: Palace) -> None:
         ("what did we talk about last Tuesday", "what did we talk about", True),
         ("the bakery in October 2024", "the bakery in", False),
         ("yesterday", "", True),
+        ("what did we talk about on Christmas Eve", "what did we talk about on Christmas Eve", True),
+        ("the goose on Christmas Eve", "the goose on Christmas Eve", False),
         ("which ferry sails", "which ferry sails", False),
     ],
 )
-def test_the_subject_is_what_is_left_without_times(query: str, subject: str, vague: bool) -> None:
+def test_the_subject_is_what_is_left_without_times_but_holidays(
+    query: str, subject: str, vague: bool
+) -> None:
     question = ask(query, NOW)
     assert (question.subject, question.vague) == (subject, vague)
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castle.clock import parse_iso, to_iso
+from castle.text.holidays import holiday, holidays
 from castle.text.when import BEGINNING, ENDLESS, Interval, intervals
 from castle.text.when_words import vocabulary
 
@@ -55,6 +56,26 @@ def read(text: str, now: int = NOW) -> list[str]:
         ("13/02/2023", "2023-02-13 2023-02-14"),
         ("2023年5月2日", "2023-05-02 2023-05-03"),
         ("2023年5月", "2023-05-01 2023-06-01"),
+        ("what did we agree on the 14th?", "2026-05-14 2026-05-15"),
+        ("on the 31st", "2026-03-31 2026-04-01"),
+        # days with a name
+        ("on Christmas Eve", "2025-12-24 2025-12-25"),
+        ("what I cooked over Christmas", "2025-12-24 2025-12-27"),
+        ("the airline that I flew with on Valentine's Day", "2026-02-14 2026-02-15"),
+        ("on New Year's Eve 2023", "2023-12-31 2024-01-01"),
+        ("last Thanksgiving", "2025-11-27 2025-11-28"),
+        ("on Black Friday", "2025-11-28 2025-11-29"),
+        ("on Good Friday", "2026-04-03 2026-04-04"),
+        ("on Easter Monday", "2026-04-06 2026-04-07"),
+        ("on Mother's Day", "2026-05-10 2026-05-11"),
+        ("before Halloween 2024", "... 2024-10-31"),
+        ("the day after Christmas", "2025-12-26 2025-12-27"),
+        ("in the week of Thanksgiving 2024", "2024-11-25 2024-12-02"),
+        ("between Thanksgiving and Christmas", "2025-11-27 2025-12-26"),
+        ("an Heiligabend", "2025-12-23 2025-12-26"),
+        ("am Ostermontag", "2026-04-06 2026-04-07"),
+        ("en Nochebuena", "2025-12-23 2025-12-26"),
+        ("à Noël", "2025-12-24 2025-12-27"),
         # weeks, months, seasons, years
         ("this week", "2026-05-18 2026-05-25"),
         ("last week", "2026-05-11 2026-05-18"),
@@ -164,11 +185,26 @@ def test_times(text: str, expected: str) -> None:
         "fall in love", "every Monday", "every second Monday", "on Sundays", "every day", "the second one",
         "was wir hier haben", "when did I visit Paris last", "99999 years ago", "2023-13-45", "31.31.2023",
         "one week", "a 5 day plan", "mars and sol", "I have been there since", "before and after", "10:30",
+        "a list of Christmas presents", "the history of Halloween", "the new year", "on the 14th floor",
+        "the 14th", "the 2nd of them", "my New Year's resolution", "easter eggs", "noel",
         "2023-05-02-draft", "the week", "50% of 12", "in 12 hours",
     ],
 )  # fmt: skip
 def test_what_is_no_time(text: str) -> None:
     assert intervals(text, NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("year", "expected"),
+    [(1961, "04-02"), (2000, "04-23"), (2024, "03-31"), (2025, "04-20"), (2038, "04-25")],
+)
+def test_easter(year: int, expected: str) -> None:
+    assert holiday("easter 0", year).isoformat() == f"{year}-{expected}"
+
+
+def test_every_holiday_has_a_day_in_every_year() -> None:
+    for rule in set(holidays().values()):
+        assert {holiday(rule, year).year for year in range(1900, 2101)} == set(range(1900, 2101))
 
 
 def test_an_open_year_means_the_last_one_and_less_surely_those_before() -> None:
