@@ -48,6 +48,13 @@ def check_kinds(kinds: Sequence[str], role: str | None = None) -> tuple[str, ...
     return given
 
 
+def place(name: str, text: str | None) -> str | None:
+    """Return a wing or room as databases take it; raises UsageError for a blank one."""
+    if text is not None and not text.strip():
+        raise UsageError(f"the {name} is empty: `castle status` shows those there are")
+    return legal(text)
+
+
 def one_of(*given: str | None) -> None:
     """Raise UsageError unless just one way of naming what is meant was given."""
     if sum(value is not None for value in given) != 1:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from castle.answers import Found, Page, to_found
-from castle.arguments import check_kinds, legal, moment
+from castle.arguments import check_kinds, legal, moment, place
 from castle.records import Scope
 from castle.service.base import Base
 
@@ -109,8 +109,8 @@ class Reading(Base):
         from castle.store.reading import addresses, listed
 
         scope = Scope(
-            wing=legal(wing),
-            room=legal(room),
+            wing=place("wing", wing),
+            room=place("room", room),
             kinds=check_kinds(kinds),
             history=history,
             as_of=moment("as_of", as_of, end_of_day=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from castle.arguments import MAX_QUERY, check_kinds, check_query, legal, moment
+from castle.arguments import MAX_QUERY, check_kinds, check_query, legal, moment, place
 from castle.clock import check_span
 from castle.errors import UsageError
 from castle.records import Scope, SearchResult
@@ -116,8 +116,8 @@ class Searching(Base):
         source: str | None,
     ) -> Scope:
         scope = Scope(
-            wing=legal(wing),
-            room=legal(room),
+            wing=place("wing", wing),
+            room=place("room", room),
             role=legal(role),
             since=moment("since", since),
             until=moment("until", until, end_of_day=True),

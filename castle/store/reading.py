@@ -332,6 +332,8 @@ def find_sources(cx: Connection, name: str) -> list[SourceInfo]:
 
 def one_source(cx: Connection, name: str) -> SourceInfo:
     """Return the one source that ``name`` means; raises NotFoundError or UsageError naming the choices."""
+    if not name.strip():
+        raise UsageError("the source is empty: `castle list --sources` shows those there are")
     found = find_sources(cx, name)
     if not found:
         raise NotFoundError(f"no source {name}: `castle list --sources` shows them")

@@ -179,6 +179,26 @@ def test_a_wrong_call_is_one_line(
     assert found.out == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("search", "x", "--wing", ""), "the wing is empty"),
+        (("search", "x", "--room", " "), "the room is empty"),
+        (("search", "x", "--source", ""), "the source is empty"),
+        (("list", "--wing", ""), "the wing is empty"),
+        (("list", "--source", ""), "the source is empty"),
+        (("forget", "--source", ""), "the source is empty"),
+    ],
+)
+def test_a_blank_place_is_wrong_usage(
+    run: Run, project: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    assert run("mine", str(project)).code == 0
+    found = run(*arguments)
+    assert (found.code, found.out) == (2, "")
+    assert words in found.err and len(found.err.strip().splitlines()) == 1
+
+
 def test_debug_shows_the_traceback(project: Path) -> None:
     command = [castle_binary(), "search", "x", "--debug"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
