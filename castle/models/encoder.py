@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from castle.models.base import EmbedderIdentity, checked
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Run = Callable[[list[int]], "NDArray[np.float32]"]
+Window = tuple[int, list[int]]
+"""The number of a text, and tokens of it that are read together."""
 
 _MOST_THREADS = 8
 _ERRORS_ONLY = 3
@@ -61,10 +64,8 @@ class OnnxEmbedder:
         """
         import numpy as np
 
-        windows = self._windows(texts, before, after)
         vectors = np.zeros((len(texts), self.identity.dim), dtype=np.float32)
-        pieces = self._run(self._run_one, [[*before, *ids, *after] for _, ids in windows])
-        for (number, ids), vector in zip(windows, pieces, strict=True):
+        for (number, ids), vector in self._run(self._run_one, texts, before, after):
             vectors[number] += max(len(ids), 1) * vector
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return checked(vectors, self.identity)
@@ -78,10 +79,8 @@ class OnnxEmbedder:
         """
         import numpy as np
 
-        windows = self._windows(texts, before, after)
-        rows = self._run(self._run_rows, [[*before, *ids, *after] for _, ids in windows])
         parts: list[list[tuple[list[int], NDArray[np.float32]]]] = [[] for _ in texts]
-        for (number, ids), found in zip(windows, rows, strict=True):
+        for (number, ids), found in self._run(self._run_rows, texts, before, after):
             parts[number].append((ids, found[len(before) : len(before) + len(ids)]))
         vectors = []
         for part in parts:
@@ -90,25 +89,31 @@ class OnnxEmbedder:
             vectors.append(TokenVectors(np.array([id_ for ids, _ in part for id_ in ids], np.int64), joined))
         return vectors
 
-    def _windows(
-        self, texts: Sequence[str], before: Sequence[int], after: Sequence[int]
-    ) -> list[tuple[int, list[int]]]:
-        """Return the windows of all texts, each with the number of its text, the longest first."""
-        room = self.max_tokens - len(before) - len(after)
-        windows = [
-            (number, ids) for number, text in enumerate(texts) for ids in _cut(self._tokens(text), room)
-        ]
+    def _windows(self, texts: Sequence[str], room: int) -> Iterator[Window]:
+        """Yield the windows of at most ``room`` tokens of all texts, the longest texts and windows first."""
         # In this order the threads end together.
-        windows.sort(key=lambda window: -len(window[1]))
-        return windows
+        for number in sorted(range(len(texts)), key=lambda number: -len(texts[number])):
+            for ids in sorted(_cut(self._tokens(texts[number]), room), key=len, reverse=True):
+                yield number, ids
 
-    def _run(self, run: Run, inputs: list[list[int]]) -> list[NDArray[np.float32]]:
-        """Run the model on each input."""
-        if self.threads == 1 or len(inputs) < 2:
-            return [run(ids) for ids in inputs]
+    def _run(
+        self, run: Run, texts: Sequence[str], before: Sequence[int], after: Sequence[int]
+    ) -> list[tuple[Window, NDArray[np.float32]]]:
+        """Run the model on each window between the tokens ``before`` and ``after``.
+
+        A text is cut into tokens while the model reads those before it.
+        """
+        windows = self._windows(texts, self.max_tokens - len(before) - len(after))
+
+        def found(window: Window) -> tuple[Window, NDArray[np.float32]]:
+            return window, run([*before, *window[1], *after])
+
+        first = list(islice(windows, 2))
+        if self.threads == 1 or len(first) < 2:
+            return [found(window) for window in chain(first, windows)]
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="castle-embed")
         try:
-            return list(pool.map(run, inputs))
+            return list(pool.map(found, chain(first, windows)))
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,26 @@ def test_other_scripts_and_broken_text(builtin: BuiltinEmbedder) -> None:
     ]
     _assert_units(builtin.embed_documents(texts))
     assert np.array_equal(builtin.embed_query("Été"), builtin.embed_query(texts[4]))
+
+
+def test_texts_are_cut_into_tokens_while_the_model_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = BuiltinEmbedder(threads=2)
+    tokens, run = embedder._tokens, embedder._run_one
+    begun = Event()
+    there = []
+
+    def late(text: str) -> list[int]:
+        there.append(text != "last" or begun.wait(10))
+        return tokens(text)
+
+    def running(ids: list[int]) -> NDArray[np.float32]:
+        begun.set()
+        return run(ids)
+
+    monkeypatch.setattr(embedder, "_tokens", late)
+    monkeypatch.setattr(embedder, "_run_one", running)
+    embedder.embed_documents(["the longest text comes first", "then another one", "last"])
+    assert there == [True, True, True]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
