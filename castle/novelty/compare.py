@@ -43,37 +43,41 @@ class Comparison:
         """
         import numpy as np
 
+        outdated = self._outdated(block)
+        if not outdated.any():
+            # What was filed after the whole batch is no earlier one for any of it.
+            block = block.part(0, int(np.searchsorted(block.rids, self.batch.rids[-1])))
+        if not len(block):
+            return []
         alike = np.asarray(self.batch.units @ block.units.T)
         order = np.argsort(block.copies)
         copies = block.copies[order]
         first, last = (np.searchsorted(copies, self.batch.copies, side) for side in ("left", "right"))
         for row in np.flatnonzero(first < last):
             alike[row, order[first[row] : last[row]]] = 1.0
+        changed = self._look_ahead(alike, block, outdated) if outdated.any() else []
         self._look_back(alike, block)
-        outdated = self._outdated(block)
-        return self._look_ahead(alike, block, outdated) if outdated.any() else []
+        return changed
 
     def finish(self) -> list[Score]:
         """Return the scores of the batch."""
-        import numpy as np
-
+        made = zip(self.batch.rids.tolist(), self._best.tolist(), self._nearest.tolist(), strict=True)
         return [
-            Score(
-                int(rid),
-                novelty_of(float(best)) if np.isfinite(best) else 1.0,
-                int(near) if near >= 0 else None,
-            )
-            for rid, best, near in zip(self.batch.rids, self._best, self._nearest, strict=True)
+            Score(rid, novelty_of(best), near) if near >= 0 else Score(rid, 1.0, None)
+            for rid, best, near in made
         ]
 
     def _look_back(self, alike: NDArray[np.float32], block: Known) -> None:
+        """Take the nearest earlier ones of the block; what ``alike`` has of others is lost."""
         import numpy as np
 
-        prior = alike
-        if block.hidden.any() or block.rids[-1] >= self.batch.rids[0]:
-            prior = np.where(_precede(block, self.batch), alike, -np.inf)
-        column = prior.argmax(axis=1)
-        best = prior[np.arange(len(self.batch)), column]
+        # Before this one, all are earlier for all of the batch.
+        start = 0 if block.hidden.any() else int(np.searchsorted(block.rids, self.batch.rids[0]))
+        if start < len(block):
+            earlier = _precede(block.part(start, len(block)), self.batch)
+            np.copyto(alike[:, start:], -np.inf, where=~earlier)
+        column = alike.argmax(axis=1)
+        best = alike[np.arange(len(self.batch)), column]
         better = best > self._best
         self._best[better] = best[better]
         self._nearest[better] = block.rids[column[better]]

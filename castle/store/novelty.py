@@ -17,7 +17,7 @@ from castle.records import HIDDEN_KINDS
 from castle.store.ledger import batches, get_value, marks, run, run_many, set_value, to_json
 from castle.store.novelty_tables import META_KEY, novelty
 from castle.store.projection import Watermark
-from castle.store.schema import drawers, vectors
+from castle.store.schema import drawers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +70,11 @@ class Known:
     def bytes(self) -> int:
         """The memory that the vectors take."""
         return int(self.units.nbytes)
+
+    def part(self, start: int, end: int) -> Known:
+        """Return those from the ``start``-th to before the ``end``-th; the arrays are shared."""
+        cut = slice(start, end)
+        return Known(self.rids[cut], self.hidden[cut], self.copies[cut], self.units[cut], self.scores[cut])
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +232,16 @@ def first_copy(cx: Connection, rid: int) -> int | None:
 
 def registered(cx: Connection) -> list[int]:
     """Return the rids of all drawers in the table, in the order they were filed."""
-    return [rid for (rid,) in cx.execute(select(novelty.c.drawer).order_by(novelty.c.drawer))]
+    return [rid for (rid,) in run(cx, "SELECT drawer FROM novelty ORDER BY drawer")]
 
 
 def waiting(cx: Connection) -> list[int]:
     """Return the rids of the drawers that wait for a score and have a vector, in the order of filing."""
-    query = select(novelty.c.drawer).join(vectors, _has_vector(cx)).where(novelty.c.score.is_(None))
-    return [rid for (rid,) in cx.execute(query.order_by(novelty.c.drawer))]
+    query = (
+        "SELECT drawer FROM novelty JOIN vectors ON embedder = ? AND vectors.input = novelty.input "
+        "WHERE score IS NULL ORDER BY drawer"
+    )
+    return [rid for (rid,) in run(cx, query, (_embedder(cx),))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +301,7 @@ def known_between(cx: Connection, first: int, last: int, *, only: Sequence[int] 
         hidden=np.array([kind in HIDDEN_KINDS for kind in kinds], dtype=np.bool_)[usable],
         copies=np.array([tag(sha256) for sha256 in hashes], dtype=np.int64)[usable],
         units=wide[usable] / norms[usable],
-        scores=np.array([_or_nan(score) for score in scores], dtype=np.float64)[usable],
+        scores=np.array(scores, dtype=np.float64)[usable],  # None becomes NaN
     )
 
 
@@ -304,10 +312,6 @@ def put(cx: Connection, made: Sequence[Score]) -> None:
     run_many(cx, statement, ((each.score, each.nearest, each.rid) for each in made))
 
 
-def _has_vector(cx: Connection) -> ColumnElement[bool]:
-    return and_(vectors.c.embedder == _embedder(cx), vectors.c.input == novelty.c.input)
-
-
 def _dimensions(cx: Connection) -> int:
     return int(json.loads(get_value(cx, "embedder") or "{}").get("dim", 0))
 
@@ -315,7 +319,3 @@ def _dimensions(cx: Connection) -> int:
 def tag(sha256: bytes) -> int:
     """Return what ``Known.copies`` holds for the hash of a text."""
     return int.from_bytes(sha256[:8], "big", signed=True)
-
-
-def _or_nan(score: float | None) -> float:
-    return float("nan") if score is None else score
