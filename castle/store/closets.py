@@ -232,7 +232,7 @@ class _Run:
                 fresh.append(drawer)
         lines = [self._dialect.encode(drawer.text) for drawer in fresh]
         counts = zip(
-            fresh, lines, count_many(drawer.text for drawer in fresh), count_many(lines), strict=True
+            fresh, lines, count_many([drawer.text for drawer in fresh]), count_many(lines), strict=True
         )
         for drawer, line, original, short in counts:
             rows.append(

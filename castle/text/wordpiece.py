@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -102,36 +102,44 @@ def _pieces_of_plain(word: bytes) -> int:
 
 
 def _pieces_of(word: str) -> int:
-    count = _count_plain(word) if word.isascii() else None
-    return len(piece_ids(word)) if count is None else count
+    counts = _count_plain([word]) if word.isascii() else None
+    return len(piece_ids(word)) if counts is None else counts[0]
 
 
 _plain_counts = _Counts(_pieces_of_plain)
 _counts = _Counts(_pieces_of)
 
 
-def _count_plain(text: str) -> int | None:
-    """Count the pieces of an ASCII text: one for each sign, and those of the words between them.
+def _count_plain(texts: Sequence[str]) -> list[int] | None:
+    """Count the pieces of ASCII texts: one for each sign, and those of the words between them.
 
-    None for one with other control characters than white space, or with the name of a special token.
+    None where one has other control characters than white space, or the name of a special token.
     """
+    text = "\0".join(texts)
     data = text.encode("ascii")
     signs = data.translate(None, _NO_SIGNS)
-    if signs.translate(None, _SIGNS) or _holds_special(text):
+    if len(signs.translate(None, _SIGNS)) >= len(texts) or _holds_special(text):
         return None
-    return len(signs) + sum(map(_plain_counts.__getitem__, data.translate(_LOWERED).split()))
+    pieces = _plain_counts.__getitem__
+    parts = zip(signs.split(b"\0"), data.translate(_LOWERED).split(b"\0"), strict=True)
+    return [len(own) + sum(map(pieces, words.split())) for own, words in parts]
 
 
 def count_tokens(text: str) -> int:
     """Count a text's word pieces without [CLS] and [SEP]; equal to ``len(piece_ids(text))``."""
-    count = _count_plain(text) if text.isascii() else None
-    if count is not None:
-        return count
+    counts = _count_plain([text]) if text.isascii() else None
+    if counts is not None:
+        return counts[0]
     if _JOINERS.search(text):
         return len(piece_ids(text))
     return sum(map(_counts.__getitem__, text.split()))
 
 
-def count_many(texts: Iterable[str]) -> list[int]:
+def count_many(texts: Sequence[str]) -> list[int]:
     """Count the word pieces of each text, as ``count_tokens`` does."""
-    return [count_tokens(text) for text in texts]
+    plain = [text for text in texts if text.isascii()]
+    counts = _count_plain(plain) if plain else []
+    if counts is None:
+        return [count_tokens(text) for text in texts]
+    counted = iter(counts)
+    return [next(counted) if text.isascii() else count_tokens(text) for text in texts]
