@@ -43,7 +43,7 @@ _SPACED = bytes(
 _PLAIN_RUN = re.compile(r"[A-Za-z]\+\+|[CFcf]#|\w+(?:[-./:@+']\w+){0,32}")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _EMOJI_FORM = re.compile("(?<=.)[\ufe0f\U0001f3fb-\U0001f3ff]")
-_DROPPED_ENDINGS = ("'s", "'re", "'ve", "'ll", "'d", "'m")
+_DROPPED_ENDING = re.compile(r"'(?:s|S|re|RE|ve|VE|ll|LL|d|D|m|M)\Z")
 _JOINTS = ("/", ":", "@", "+", ".", "'", "-", "_")
 _QUOTED = re.compile(r'"([^"]+)"|“([^”"]+)”|„([^“”"]+)[“”]|「([^」]+)」|『([^』]+)』|«([^»]+)»')
 
@@ -98,6 +98,8 @@ def _expand(run: str) -> list[str]:
 
 def _expand_ascii(piece: bytes) -> Iterable[str]:
     """Give the tokens of letters, digits and joints without signs or spaces among them."""
+    if piece.isalpha() and piece.islower():
+        return (_bounded(piece.decode("ascii")),)
     return chain.from_iterable(map(_tokens.__getitem__, _ASCII_RUN.findall(piece.decode("ascii"))))
 
 
@@ -107,12 +109,10 @@ _ascii_tokens = _Tokens(_expand_ascii)
 
 def _joined(run: str) -> list[str]:
     """Give an identifier whole, then its parts."""
-    for ending in _DROPPED_ENDINGS:
-        if run.endswith(ending) or run.endswith(ending.upper()):
-            run = run[: -len(ending)]
-            break
-    else:
-        if run.endswith(("n't", "N'T")):
+    if "'" in run:
+        if ending := _DROPPED_ENDING.search(run):
+            run = run[: ending.start()]
+        elif run.endswith(("n't", "N'T")):
             run = run.replace("'", "")
     tokens: list[str] = []
     _take(run, 0, tokens)
