@@ -32,7 +32,7 @@ from castle.mine.formats import (
     Withdrawn,
     open_container,
 )
-from castle.mine.project import RACY_NS, TRIES, index
+from castle.mine.project import RACY_NS, TRIES, Told, index
 from castle.mine.read import existing
 from castle.mine.report import ConvoReport, Progress
 from castle.mine.rooms import normalize_wing
@@ -103,9 +103,10 @@ def mine_conversations(
     miner = ConvoMiner(palace, path, options, settings, tell)
     interrupted = False
     try:
-        miner.run()
-        if palace is not None and not options.dry_run:
-            index(palace, tell)
+        if palace is None or options.dry_run:
+            miner.run()
+        else:
+            index(palace, tell, miner.run)
     except KeyboardInterrupt:
         interrupted = True
     return replace(miner.report(), seconds=time.monotonic() - started, interrupted=interrupted)
@@ -122,6 +123,7 @@ class ConvoMiner:
         self._options = options
         self._settings = settings
         self._tell = tell
+        self._told: Told = lambda: None
         self._whereabouts = Whereabouts(options.wing, normalize_wing(self._path.stem))
         self._salt = palace.salt if palace is not None else b""
         self._sessions: dict[str, _Session] = {}
@@ -139,8 +141,9 @@ class ConvoMiner:
         self._ignored: list[Skipped] = []
         self._notes: list[str] = []
 
-    def run(self) -> None:
-        """Read every transcript that is found."""
+    def run(self, told: Told = lambda: None) -> None:
+        """Read every transcript that is found; ``told`` is called after each transaction."""
+        self._told = told
         with open_container(self._path) as found:
             for entry in found:
                 if isinstance(entry, Unread):
@@ -332,6 +335,7 @@ class ConvoMiner:
         self._withdrawn.clear()
         self._titles.clear()
         self._drawers = self._bytes = 0
+        self._told()
 
     def _placed(self, cx: Any, session: _Session) -> Place:
         wing = self._whereabouts.wing_of(cx, session.place.key, session.info.cwd, session.info.project)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -23,6 +23,7 @@ from castle.mine.report import MineReport, Progress
 from castle.mine.rooms import room_for
 from castle.mine.walk import Found, walk
 from castle.records import Skipped
+from castle.store.ahead import Ahead
 from castle.store.catchup import catch_up_lexicon, catch_up_vectors
 from castle.store.drawer_rows import Coming
 from castle.store.filing import Filed, Filing, NewDrawer, Place, Version, end_source, mark_seen
@@ -33,6 +34,9 @@ from castle.store.purged import lines_of, with_gaps
 from castle.store.schema import revisions, sources
 from castle.text.chunk import chunks
 from castle.text.names.locales import locales
+
+Told = Callable[[], None]
+"""Called when something has been filed."""
 
 NORMALIZER = "project/1"
 KIND = "file"
@@ -84,18 +88,24 @@ def mine(
     miner = Miner(palace, layout_of(path, options.wing), options, settings, tell)
     interrupted = False
     try:
-        miner.run()
-        if palace is not None and not options.dry_run:
-            index(palace, tell)
+        if palace is None or options.dry_run:
+            miner.run()
+        else:
+            index(palace, tell, miner.run)
     except KeyboardInterrupt:
         miner.flush()
         interrupted = True
     return replace(miner.report(), seconds=time.monotonic() - started, interrupted=interrupted)
 
 
-def index(palace: Palace, tell: Progress) -> None:
-    """Bring words and vectors up to date with the ledger."""
-    catch_up_lexicon(palace, progress=lambda done, total: tell("indexing words", done, total))
+def index(palace: Palace, tell: Progress, run: Callable[[Told], None] = lambda told: None) -> None:
+    """Run a miner, then bring words and vectors up to date with the ledger.
+
+    Vectors are made meanwhile of what the miner tells to have been filed, as far as the embedder allows.
+    """
+    with Ahead(palace) as ahead:
+        run(ahead.go_on)
+        catch_up_lexicon(palace, progress=lambda done, total: tell("indexing words", done, total))
     catch_up_vectors(palace, progress=lambda done, total: tell("embedding", done, total))
 
 
@@ -124,6 +134,7 @@ class Miner:
         self._options = options
         self._settings = settings
         self._tell = tell
+        self._told: Told = lambda: None
         self._wing = layout.wing
         self._project = Project("", "")
         self._known: dict[str, Any] = {}
@@ -142,8 +153,9 @@ class Miner:
         rules = repr([(room.name, room.keywords) for room in layout.rooms])
         self._rules = hashlib.sha256(rules.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
-    def run(self) -> None:
-        """Walk, read and file."""
+    def run(self, told: Told = lambda: None) -> None:
+        """Walk, read and file; ``told`` is called after each transaction."""
+        self._told = told
         self._load()
         files = list(self._files())
         for number, found in enumerate(files, start=1):
@@ -207,6 +219,7 @@ class Miner:
         self._counts["files"] -= len(overtaken)
         for place, filed in done:
             self._count(place, filed)
+        self._told()
 
     def _load(self) -> None:
         """Learn what the ledger knows about the project, and register it unless nothing is to be written."""

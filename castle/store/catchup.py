@@ -271,10 +271,12 @@ def vectors_for(
     patience: float | None = None,
     *,
     afresh: bool = False,
+    part: int = 0,
 ) -> NDArray[np.float32]:
     """Return one vector a row, from the cache or the embedder; forgotten rows get zeros.
 
-    ``afresh`` leaves the cache aside and replaces what it holds.
+    ``afresh`` leaves the cache aside and replaces what it holds. ``part`` texts are embedded at once, 0 means
+    EMBED_BATCH. What has been made goes into the cache even where ``progress`` raises.
     """
     import numpy as np
 
@@ -286,10 +288,10 @@ def vectors_for(
     fresh: dict[bytes, NDArray[np.float16]] = {}
     kept = time.monotonic()
     try:
-        for part in batches(missing, EMBED_BATCH):
-            made = space.embedder.embed_documents([texts[key] for key in part]).astype(np.float16)
-            fresh.update(zip(part, made, strict=True))
-            known.update(zip(part, made, strict=True))
+        for some in batches(missing, part or EMBED_BATCH):
+            made = space.embedder.embed_documents([texts[key] for key in some]).astype(np.float16)
+            fresh.update(zip(some, made, strict=True))
+            known.update(zip(some, made, strict=True))
             progress(len(known))
             if time.monotonic() - kept >= KEEP_SECONDS:
                 waiting, fresh, kept = fresh, {}, time.monotonic()
