@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,44 @@ _REST_CLIENT = "lance_namespace_urllib3_client"
 def import_lancedb() -> Any:
     """Return the module ``lancedb``.
 
-    Importing it builds the classes of a client for remote catalogues, which takes as long as all the rest
-    together. That package's ``__init__`` is put off until somebody asks for a name it defines.
+    Importing it builds the classes of a client for remote catalogues, which takes longer than all the rest
+    together. That package's ``__init__`` is put off until somebody asks for a name it defines, and what
+    validates its classes until one of them is used.
     """
     if "lancedb" not in sys.modules:
         defer(_REST_CLIENT)
+        with _models_built_when_used(), _overrides_believed():
+            return importlib.import_module("lancedb")
     return importlib.import_module("lancedb")
+
+
+@contextmanager
+def _models_built_when_used() -> Iterator[None]:
+    """Let pydantic build the validators of classes that are defined meanwhile at their first use."""
+    from pydantic import BaseModel
+
+    before = BaseModel.model_config
+    BaseModel.model_config = {**before, "defer_build": True}
+    try:
+        yield
+    finally:
+        BaseModel.model_config = before
+
+
+@contextmanager
+def _overrides_believed() -> Iterator[None]:
+    """Let the package ``overrides`` read no method's code: from Python 3.12 on LanceDB does without it, too."""
+    try:
+        overrides: Any = importlib.import_module("overrides")
+    except ImportError:
+        yield
+        return
+    before = overrides.override, overrides.EnforceOverrides
+    overrides.override, overrides.EnforceOverrides = (lambda method: method), object
+    try:
+        yield
+    finally:
+        overrides.override, overrides.EnforceOverrides = before
 
 
 def defer(name: str) -> None:

@@ -17,6 +17,18 @@ import lance_namespace_urllib3_client as client
 before = "lance_namespace_urllib3_client.api.table_api" in sys.modules
 from lance_namespace_urllib3_client import TableApi, ApiClient
 from lance_namespace_urllib3_client.models import CreateTableRequest
+from lance_namespace_urllib3_client.models import CreateTableResponse
+from pydantic import BaseModel, ValidationError
+try:
+    import overrides
+except ImportError:
+    overrides = None
+class Later(BaseModel):
+    number: int
+try:
+    CreateTableRequest(id=5)
+except ValidationError as error:
+    refused = error.error_count()
 try:
     client.no_such_name
 except AttributeError as error:
@@ -31,6 +43,11 @@ print(json.dumps({
     "file": client.__file__,
     "missing": missing,
     "model": CreateTableRequest.__name__,
+    "request": CreateTableRequest(id=["a"], mode="Create").model_dump_json(),
+    "refused": refused,
+    "later": Later.__pydantic_complete__,
+    "deferred": CreateTableResponse.__pydantic_complete__,
+    "checked": overrides.override.__module__ if overrides else "",
 }))
 """
 
@@ -47,4 +64,5 @@ def test_the_deferred_client_is_the_real_one_when_it_is_used() -> None:
     plain, deferred = outcome("plain"), outcome("deferred")
     assert plain.pop("loaded before use") is True
     assert deferred.pop("loaded before use") is False
+    assert (plain.pop("deferred"), deferred.pop("deferred")) == (True, False)
     assert deferred == plain
