@@ -43,7 +43,7 @@ def _models_built_when_used() -> Iterator[None]:
 
 @contextmanager
 def _overrides_believed() -> Iterator[None]:
-    """Let the package ``overrides`` read no method's code: from Python 3.12 on LanceDB does without it, too."""
+    """Let the package ``overrides`` read no code: from Python 3.12 on LanceDB does without it, too."""
     try:
         overrides: Any = importlib.import_module("overrides")
     except ImportError:
