@@ -65,7 +65,7 @@ def _merged(found: Iterable[Found]) -> Iterator[tuple[int, int, str]]:
 def _all(text: str) -> Iterator[Found]:
     for start, end in _key_blocks(text):
         yield start, end, 0, "private_key"
-    for literal, token in _LITERALS if rules.TOKEN_LITERAL.search(text) else ():
+    for literal, token in _LITERALS if rules.may_hold_token(text) else ():
         for start, end in _tokens(text, literal, token):
             yield start, end, 1, token.kind
     lower = rules.lowered(text)

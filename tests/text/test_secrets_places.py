@@ -314,6 +314,14 @@ def test_what_stands_in_such_places_without_being_a_secret(text: str) -> None:
     assert shown(text) == text
 
 
+@pytest.mark.parametrize("before", ["", "é ", "half a \ud83c pair "])
+def test_every_literal_is_met_in_any_text(before: str) -> None:
+    assert not secret_rules.may_hold_token(before)
+    for literal in LITERALS:
+        assert secret_rules.may_hold_token(before + literal)
+        assert not secret_rules.may_hold_token(before + literal[:1])
+
+
 LITERALS = [literal for token in secret_rules.TOKENS for literal in token.literals]
 UNITS = [
     "_" + "eyJ",
