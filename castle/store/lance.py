@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 _REST_CLIENT = "lance_namespace_urllib3_client"
+# One thread at a time changes what LanceDB finds, and changes it back.
+_IMPORTING = threading.Lock()
 
 
 def import_lancedb() -> Any:
@@ -21,11 +23,12 @@ def import_lancedb() -> Any:
     together. That package's ``__init__`` is put off until somebody asks for a name it defines, and what
     validates its classes until one of them is used.
     """
-    if "lancedb" not in sys.modules:
+    with _IMPORTING:
+        if "lancedb" in sys.modules:
+            return importlib.import_module("lancedb")
         defer(_REST_CLIENT)
         with _models_built_when_used(), _overrides_believed():
             return importlib.import_module("lancedb")
-    return importlib.import_module("lancedb")
 
 
 @contextmanager
