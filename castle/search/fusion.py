@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from castle.records import StageScore
-from castle.search.candidates import Candidate
+from castle.search.candidates import Candidate, recalled
 
 SHARES = "graph"
 STEEPNESS: Mapping[str, float] = {"lexical": 2.0}
@@ -152,14 +152,20 @@ def _joined(lists: Lists, parts: Mapping[str, Sequence[float]]) -> list[Candidat
     hashes: dict[str, str] = {}
     for name, members in lists.items():
         for rank, (member, part) in enumerate(zip(members, parts[name], strict=True), start=1):
-            scores[member.id] = scores.get(member.id, 0.0) + part
-            stages.setdefault(member.id, {})[name] = StageScore(rank, member.score)
-            matched[member.id] = tuple(dict.fromkeys((*matched.get(member.id, ()), *member.matched)))
-            hashes[member.id] = member.sha256
+            id_, words = member.id, member.matched
+            if id_ not in scores:
+                scores[id_], stages[id_], matched[id_], hashes[id_] = part, {}, words, member.sha256
+            else:
+                scores[id_] += part
+                if words:
+                    matched[id_] = tuple(dict.fromkeys((*matched[id_], *words)))
+            stages[id_][name] = StageScore(rank, member.score)
             if member.entity_match:
-                named.add(member.id)
-    ranked = sorted(scores, key=lambda id_: (-scores[id_], -len(matched[id_]), id_))
+                named.add(id_)
+    ordered = sorted(scores, key=lambda id_: (-scores[id_], -len(matched[id_]), id_))
     return [
-        Candidate(id_, hashes[id_], scores[id_], stages[id_], matched[id_], entity_match=id_ in named)
-        for id_ in ranked
+        recalled(
+            id_, hashes[id_], scores[id_], stages=stages[id_], matched=matched[id_], entity_match=id_ in named
+        )
+        for id_ in ordered
     ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from castle.records import Scope
-from castle.search.candidates import Candidate
+from castle.search.candidates import Candidate, recalled
 from castle.search.question import Question
 from castle.search.run import model_time
 from castle.search.signals import time_edge
@@ -53,7 +53,7 @@ def dense(
     found: dict[str, Candidate] = {}
     for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
         for match in (held or space.vectors).search(vector, part, most):
-            found.setdefault(match.id, Candidate(match.id, match.sha256, match.score))
+            found.setdefault(match.id, recalled(match.id, match.sha256, match.score))
     return _best_first(found.values())
 
 
@@ -84,7 +84,7 @@ def graph(palace: Palace, question: Question, scope: Scope, limit: int = GRAPH_L
         return []
     with palace.ledger.read() as cx:
         found = drawers_about(cx, named, question.now, scope, limit)
-    return [Candidate(id_, digest, weight / len(named), entity_match=True) for id_, digest, weight in found]
+    return [recalled(id_, digest, weight / len(named), entity_match=True) for id_, digest, weight in found]
 
 
 def dated_scopes(question: Question, scope: Scope) -> list[Scope]:
@@ -163,4 +163,4 @@ def unprojected(
 
 
 def _candidates(matches: Sequence[LexicalMatch]) -> list[Candidate]:
-    return [Candidate(match.id, match.sha256, match.score, matched=match.matched) for match in matches]
+    return [recalled(match.id, match.sha256, match.score, matched=match.matched) for match in matches]

@@ -165,7 +165,7 @@ class Ledger:
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one snapshot of the ledger."""
         with self._guard(), self._engine.connect() as cx:
-            cx.exec_driver_sql("BEGIN")
+            run(cx, "BEGIN")
             try:
                 self._must_stand()
                 yield cx
@@ -486,7 +486,7 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
 def _roll_back(cx: Connection) -> None:
     """End a transaction; a connection that an interrupt has invalidated is closed, which ends it, too."""
     if not cx.invalidated and cx.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
-        cx.exec_driver_sql("ROLLBACK")
+        run(cx, "ROLLBACK")
 
 
 def _is_busy(error: DBAPIError) -> bool:

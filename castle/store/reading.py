@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -15,12 +14,12 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, 
 from sqlalchemy.dialects import sqlite
 
 from castle.errors import CastleError, NotFoundError, PalaceError, UsageError
-from castle.records import HIDDEN_KINDS, Address, Drawer, Scope
+from castle.records import HIDDEN_KINDS, Address, Drawer, Scope, SealedSpan
 from castle.store.ledger import batches, marks, run
 from castle.store.projection import ProjectionRow, legal_text
 from castle.store.purged import stubs_by_place
 from castle.store.schema import drawers, membership, revisions, sources
-from castle.store.sealing import COLUMNS, is_old, sealed_of, shown
+from castle.store.sealing import COLUMNS, sealed_of, shown
 from castle.store.use_tables import ORDINARY, RECENT
 from castle.text import secrets
 from castle.text.served import mask_secrets, served_text
@@ -137,40 +136,45 @@ def _damaged(id_: str) -> PalaceError:
     )
 
 
-def to_drawer(cx: Connection, row: AnyRow) -> Drawer:
-    """Build a Drawer from a row of ``drawers`` joined with ``sources.key`` as ``source_key``.
+def to_drawer(cx: Connection, row: Sequence[Any]) -> Drawer:
+    """Build a Drawer from the columns of ``drawers`` and ``sources.key`` after them, by their places.
 
     Raises PalaceError for a damaged row.
     """
     try:
         return _drawer(cx, row)
     except _DAMAGED as error:
-        raise _damaged(row.id) from error
+        raise _damaged(row[1]) from error
 
 
-def _drawer(cx: Connection, row: AnyRow) -> Drawer:
-    plain = row.sealed is None and not is_old(row)
+def _drawer(cx: Connection, row: Sequence[Any]) -> Drawer:
+    rid, id_, seq, source, wing, room, hall, kind, role, speaker, message_id, text, raw, sha256 = row[:14]
+    sealed, version, context, authored_at, filed_at, _, added_by, state, metadata, key = row[14:24]
+    old = version < secrets.DETECTOR_VERSION
+    spans: tuple[SealedSpan, ...] = ()
+    if old or sealed is not None:
+        spans = sealed_of(cx, _Kept(rid, source, message_id, text, sealed, version))
     return Drawer(
-        id=row.id,
-        seq=row.seq,
-        source=row.source_key,
-        wing=row.wing,
-        room=row.room,
-        hall=row.hall,
-        kind=row.kind,
-        role=row.role,
-        speaker=row.speaker,
-        message_id=row.message_id,
-        text=row.text,
-        raw=row.raw,
-        sha256=row.sha256.hex(),
-        sealed=() if plain else sealed_of(cx, row),
-        context=row.context if plain or not is_old(row) else _masked(row.context),
-        authored_at=row.authored_at,
-        filed_at=row.filed_at,
-        added_by=row.added_by,
-        state=row.state,
-        metadata=json.loads(row.metadata) if row.metadata else {},
+        id_,
+        seq,
+        key,
+        wing,
+        room,
+        hall,
+        kind,
+        role,
+        speaker,
+        message_id,
+        text,
+        raw,
+        sha256.hex(),
+        spans,
+        _masked(context) if old else context,
+        authored_at,
+        filed_at,
+        added_by,
+        state,
+        json.loads(metadata) if metadata else {},
     )
 
 
@@ -211,15 +215,10 @@ def drawers_by_id(cx: Connection, ids: Sequence[str], scope: Scope | None = None
 
     Unknown ids are left out.
     """
-    rows = (cast(AnyRow, _Row(*row)) for row in _looked_up(cx, _SELECTED, ids, scope))
-    return {row.id: to_drawer(cx, row) for row in rows}
+    return {row[1]: to_drawer(cx, row) for row in _looked_up(cx, _SELECTED, ids, scope)}
 
 
-_NAMES = drawers.c.keys()
-_SELECTED = ", ".join(
-    (*(f"drawers.{name}" for name in _NAMES), "sources.key", "sources.path", "sources.title")
-)
-_Row = namedtuple("_Row", [*_NAMES, "source_key", "path", "title"])  # type: ignore[misc]
+_SELECTED = ", ".join((*(f"drawers.{name}" for name in drawers.c.keys()), "sources.key"))  # noqa: SIM118
 
 
 def _looked_up(
