@@ -34,6 +34,7 @@ from castle.store.projection import (
     legal_text,
 )
 from castle.store.resident import (
+    BYTES,
     COLUMNS,
     MOST_BYTES,
     DenseMatch,
@@ -258,7 +259,7 @@ class Vectors:
         mark = self._mark(table)
         seq = mark.seq if mark else 0
         count = table.count_rows(_STANDING)
-        fits = 4 * self.dim * count <= MOST_BYTES
+        fits = BYTES * self.dim * count <= MOST_BYTES
         _, reached, known = self._resident or (None, 0, None)
         if fits and known is not None and seq > reached:
             rows = _rows(table, where=f"seq > {reached} AND id != '{_MARK}'", columns=list(COLUMNS))

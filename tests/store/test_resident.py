@@ -144,7 +144,7 @@ def test_a_table_that_was_built_again_is_read_again(filed: Vectors) -> None:
 
 
 def test_a_table_beyond_the_bound_is_left_to_lancedb(filed: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 4 * DIM * 210)
+    monkeypatch.setattr(module, "MOST_BYTES", resident.BYTES * DIM * 210)
     reader = warm(filed.path)
     same(reader, Vectors(filed.path, IDENTITY))
     put(filed, [varied(number) for number in range(300, 320)], 320)
@@ -163,7 +163,8 @@ def test_memory_is_bounded_by_what_is_read(filed: Vectors) -> None:
     held = reader._resident
     assert held is not None
     assert held[2] is not None
-    assert held[2]._columns["vector"].nbytes == 4 * DIM * (200 + resident._LEAST_SPARE)
+    kept = held[2]._columns["vector"].nbytes + held[2]._rough.numbers.nbytes
+    assert kept == resident.BYTES * DIM * (200 + resident._LEAST_SPARE)
     reader.close()
     assert reader._resident is None
 
