@@ -106,6 +106,7 @@ def index(palace: Palace, tell: Progress, run: Callable[[Told], None] = lambda t
     with Ahead(palace) as ahead:
         run(ahead.go_on)
         catch_up_lexicon(palace, progress=lambda done, total: tell("indexing words", done, total))
+        palace.vectors.watermark()  # what the table needs is imported while the model is at work
     catch_up_vectors(palace, progress=lambda done, total: tell("embedding", done, total))
 
 

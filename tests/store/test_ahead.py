@@ -15,6 +15,8 @@ from castle.models.encoder import OnnxEmbedder
 from castle.models.fake import FakeEmbedder
 from castle.store import ahead
 from castle.store.catchup import catch_up_lexicon, catch_up_vectors
+from castle.store.projection import Watermark
+from castle.store.vectors import Vectors
 
 AHEAD = "castle-ahead"
 FILES = 40
@@ -188,3 +190,23 @@ def test_who_makes_vectors_already_is_not_disturbed(
     assert AHEAD not in {thread for thread, _ in made}
     assert len(made) == FILES
     assert whole(castle)
+
+
+def test_the_table_is_opened_before_it_ends(
+    castle: Castle, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    look, end = Vectors.watermark, ahead.Ahead.__exit__
+
+    def looked(self: Vectors) -> Watermark | None:
+        order.append("table")
+        return look(self)
+
+    def ended(self: ahead.Ahead, *error: object) -> None:
+        order.append("end")
+        end(self, *error)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Vectors, "watermark", looked)
+    monkeypatch.setattr(ahead.Ahead, "__exit__", ended)
+    castle.mine_project(project)
+    assert order[:2] == ["table", "end"]
