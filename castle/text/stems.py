@@ -73,7 +73,7 @@ def languages_of(words: Iterable[str]) -> list[str]:
     the best one has.
     """
     there = _all_function_words().intersection(words)
-    if len(there) < _LEAST_WORDS:
+    if len(there) < _LEAST_WORDS or there <= _function_words()["en"]:
         return []
     votes = {code: len(there & known) for code, known in _function_words().items()}
     most = max(votes.values())

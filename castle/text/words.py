@@ -100,7 +100,7 @@ def _expand_ascii(piece: bytes) -> Iterable[str]:
     """Give the tokens of letters, digits and joints without signs or spaces among them."""
     if piece.isalpha() and piece.islower():
         return (_bounded(piece.decode("ascii")),)
-    return chain.from_iterable(map(_tokens.__getitem__, _ASCII_RUN.findall(piece.decode("ascii"))))
+    return chain.from_iterable(map(_expand, _ASCII_RUN.findall(piece.decode("ascii"))))
 
 
 _tokens = _Tokens(_expand)
