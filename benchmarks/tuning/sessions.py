@@ -31,22 +31,25 @@ from benchmarks.retrieval.metrics import Judged, estimate, measures, ndcg
 from benchmarks.retrieval.readers import locomo, longmemeval
 from castle import Castle, config
 from castle.clock import to_iso
-from castle.records import Drawer, Scope
+from castle.records import Scope
 from castle.search import pipeline, sessions
-from castle.search.candidates import Candidate
 from castle.search.fusion import log_odds
 from castle.search.hits import unit_score
 from castle.search.question import Question as Understood
-from castle.search.sessions import SHIPPED, Weights
+from castle.search.sessions import SHIPPED, Seen, Sign, Weights
 from castle.store.palace import Palace
 
 FOLDS = 5
 DEPTH = 10
-NONE = Weights(0.0, 0.0, 0.0, 0.0)
+NONE = Weights(0.0, 0.0, 0.0, 0.0, 0.0)
 GRID = tuple(
-    Weights(words, nearest, max(advice, nearest), narrow)
-    for words, nearest, advice, narrow in product(
-        (0.0, 0.2, 0.4, 0.6), (0.0, 2.0, 4.0, 8.0), (0.0, 28.0, 60.0), (0.0, 1.5, 3.0, 5.0)
+    Weights(words, nearest, max(advice, nearest), narrow, together)
+    for words, nearest, advice, narrow, together in product(
+        (0.0, 0.2, 0.4, 0.6, 0.8),
+        (0.0, 2.0, 4.0),
+        (0.0, 28.0, 60.0),
+        (0.0, 1.5, 3.0, 5.0),
+        (0.0, 0.8, 1.6, 2.4),
     )
 )
 SHOWN = ("R@1", "recall_any@5", "recall_all@5", f"NDCG@{DEPTH}")
@@ -58,7 +61,7 @@ Matrix = NDArray[np.float64]
 class Asked:
     """One question: the fold of its case, its sessions in the order of their drawers, and which are gold.
 
-    ``signs`` has a row for each session: the log odds of its drawers, and the three signs. ``gold`` counts
+    ``signs`` has a row for each session: the log odds of its drawers, and the four signs. ``gold`` counts
     those that were not found, too.
     """
 
@@ -71,37 +74,33 @@ class Asked:
     def judged(self, weights: Weights) -> Judged:
         """Return the ranks of the gold sessions."""
         near = weights.advice if self.advice else weights.nearest
-        scores = self.signs @ np.array([1.0, weights.words, near, weights.narrow])
+        scores = self.signs @ np.array([1.0, weights.words, near, weights.narrow, weights.together])
         order = np.argsort(-scores, kind="stable")
         return Judged(tuple(int(rank) + 1 for rank in np.flatnonzero(self.right[order])), self.gold)
 
 
 class Recorder:
-    """Takes the place of the search's own evidence: keeps the signs, and gives none."""
+    """Takes the place of the search's own signs: keeps them, and shows the search none."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[float]] = {}
         self.advice = False
 
-    def __call__(
-        self,
-        palace: Palace,
-        question: Understood,
-        scope: Scope,
-        ranked: Sequence[Candidate],
-        nearest: Sequence[Candidate],
-        drawers: Mapping[str, Drawer],
-        timely: Mapping[str, float],
-    ) -> dict[str, float]:
-        """Keep the signs of a search and return no evidence."""
+    def __call__(self, palace: Palace, question: Understood, scope: Scope, seen: Seen) -> dict[str, Sign]:
+        """Keep the signs of a search and return none."""
         self.advice = question.advice
         scores: dict[str, list[float]] = {}
-        for candidate in ranked:
-            scores.setdefault(drawers[candidate.id].source, []).append(candidate.score)
-        found = sessions.signs(palace, question, scope, ranked, nearest, drawers, timely)
+        for candidate in seen.ranked:
+            scores.setdefault(seen.drawers[candidate.id].source, []).append(candidate.score)
         self.rows = {
-            source: [log_odds(unit_score(scores[source])), sign.words, sign.nearest, sign.narrow]
-            for source, sign in found.items()
+            source: [
+                log_odds(unit_score(scores[source])),
+                sign.words,
+                sign.nearest,
+                sign.narrow,
+                sign.together,
+            ]
+            for source, sign in sessions.signs(palace, question, scope, seen).items()
         }
         return {}
 
@@ -112,7 +111,7 @@ def asked_of(collection: Collection, work: Path) -> Iterator[Asked]:
     for number, case in enumerate(collection.cases):
         palace = home(work, collection, case) / "palace"
         settings = config.load({**NO_LLM, "palace_path": str(palace)}, env={}, home=palace.parent)
-        with patch.object(pipeline, "evidence_for", recorder), Castle(settings=settings) as castle:
+        with patch.object(pipeline, "signs", recorder), Castle(settings=settings) as castle:
             for question in case.questions:
                 if question.sessions:
                     yield _asked(castle, recorder, question, number % FOLDS)
@@ -122,11 +121,11 @@ def _asked(castle: Castle, recorder: Recorder, question: Question, fold: int) ->
     recorder.rows = {}
     now = None if question.now is None else to_iso(question.now)
     result = castle.search(question.text, wing=question.wing, limit=DEPTH, by="session", now=now)
-    rows = recorder.rows or {hit.source: [log_odds(hit.score), 0.0, 0.0, 0.0] for hit in result.hits}
+    rows = recorder.rows or {hit.source: [log_odds(hit.score), 0.0, 0.0, 0.0, 0.0] for hit in result.hits}
     return Asked(
         fold,
         recorder.advice,
-        np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), 4),
+        np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), 5),
         np.array([source.split(":", 2)[2] in question.sessions for source in rows], dtype=bool),
         len(question.sessions),
     )

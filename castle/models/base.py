@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from castle.errors import ModelError
 
@@ -95,6 +95,14 @@ class CrossEncoder(Protocol):
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a relevance in [0, 1] for each text, shape (len(texts),); raises ModelError."""
+
+
+@runtime_checkable
+class Gatherer(Protocol):
+    """A cross-encoder that also reads several texts as one."""
+
+    def together(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Return how well each group of texts answers a query, in log odds; only differences matter."""
 
 
 def checked_scores(scores: NDArray[np.float32], count: int, identity: str) -> NDArray[np.float32]:

@@ -30,9 +30,8 @@ blended with .4, K = 20 (nDCG@10 .954 and .964), the first turn for 57 and 62 %.
 from __future__ import annotations
 
 import hashlib
-import math
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 _VERSION = 1
 _LEVELS = 7
 _LEAST_WEIGHT = 0.2
+_LEAST_MATCH = 0.01
 
 
 class TokenEmbedder(Protocol):
@@ -98,6 +98,18 @@ below, and 2 of 7 of LongMemEval's.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read for a query: the weights of its tokens, and by text the best cosine of each of them.
+
+    Weights add up to 1. A text, or a query, without tokens has matches of no length.
+    """
+
+    query: str
+    weights: NDArray[np.float64]
+    matches: Mapping[str, NDArray[np.float32]]
+
+
 class LateInteraction:
     """Relevance by late interaction over the token vectors of ``model``, those of texts kept in ``cache``.
 
@@ -118,6 +130,7 @@ class LateInteraction:
         self.confident = self._tuning.confident
         self._model = model
         self._cache = TokenCache() if cache is None else cache
+        self._last: _Read | None = None
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a relevance in [0, 1] for each text, shape (len(texts),); 0 where either has no tokens.
@@ -127,20 +140,35 @@ class LateInteraction:
         """
         import numpy as np
 
-        if self._tuning.latin and _foreign(query):
-            raise UnreadableError(f"the model {self._model.identity.name!r} reads no script but the Latin")
-        asked = self._model.embed_tokens([query], query=True)[0]
-        weights = self._weights(asked.ids)
-        similarities = np.full(len(texts), -np.inf)
-        distinct = dict.fromkeys(texts)
-        if len(asked.ids):
-            packed = self._packed(list(distinct))
-            weights /= weights.sum()
-            found = dict(zip(distinct, self._similarities(asked.rows, weights, packed), strict=True))
-            similarities = np.array([found[text] for text in texts], dtype=np.float64)
+        read = self._read(query, texts)
+        similarities = np.array(
+            [found @ read.weights if len(found := read.matches[text]) else -np.inf for text in texts],
+            dtype=np.float64,
+        )
         exponents = self._tuning.slope * similarities + self._tuning.offset
         relevance: NDArray[np.float32] = (1 / (1 + np.exp(-exponents))).astype(np.float32)
         return relevance
+
+    def together(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Return how well the texts of each group answer a query as one, in log odds, shape (len(groups),).
+
+        Each token of the query looks for the nearest one in all texts of a group. What most groups have tells
+        them apart the least: a token counts by its weight times log(1 / m), m being the mean of the
+        similarities that it finds, one for each group. Only differences matter; a group without tokens has
+        the least of all. What ``score`` has just read is not read again. Raises UnreadableError as ``score``.
+        """
+        import numpy as np
+
+        read = self._read(query, list({text for group in groups for text in group}))
+        held = [[m for text in group if len(m := read.matches[text])] for group in groups]
+        best = np.array([np.max(matches, axis=0) for matches in held if matches], dtype=np.float64)
+        answers = np.zeros(len(groups))
+        if len(best):
+            weights = read.weights * -np.log(np.clip(best.mean(axis=0), _LEAST_MATCH, 1 - _LEAST_MATCH))
+            found = self._tuning.slope * (best @ (weights / weights.sum()))
+            answers += found.min()
+            answers[[bool(matches) for matches in held]] = found
+        return answers
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Fill the cache, so that scoring these texts costs nearly nothing."""
@@ -153,17 +181,26 @@ class LateInteraction:
         weights = np.maximum(np.log(ranks) - 1, _LEAST_WEIGHT)
         return np.where(ids < self._tuning.first_word, _LEAST_WEIGHT, weights)
 
-    def _similarities(
-        self, rows: NDArray[np.float32], weights: NDArray[np.float64], packed: Sequence[bytes]
-    ) -> Iterator[float]:
-        """Yield for each text the weighted mean of the best cosine that each row of the query finds."""
+    def _read(self, query: str, texts: Sequence[str]) -> _Read:
+        """Read the texts for a query; those that were read for the last query are not read again."""
         import numpy as np
 
-        for data in packed:
-            found = _unpack(data, rows.shape[1])
-            products = found @ rows.T
-            products /= np.sqrt(np.einsum("ij,ij->i", found, found))[:, None]
-            yield float(products.max(axis=0) @ weights) if len(found) else -math.inf
+        if self._tuning.latin and _foreign(query):
+            raise UnreadableError(f"the model {self._model.identity.name!r} reads no script but the Latin")
+        last = self._last
+        if last is not None and last.query == query and all(text in last.matches for text in texts):
+            return last
+        asked = self._model.embed_tokens([query], query=True)[0]
+        weights = self._weights(asked.ids)
+        distinct = list(dict.fromkeys(texts))
+        if len(asked.ids):
+            weights /= weights.sum()
+            matches = [_matches(asked.rows, data) for data in self._packed(distinct)]
+        else:
+            matches = [np.empty(0, np.float32)] * len(distinct)
+        read = _Read(query, weights, dict(zip(distinct, matches, strict=True)))
+        self._last = read
+        return read
 
     def _packed(self, texts: Sequence[str]) -> list[bytes]:
         """Return the rounded vectors of each text, computing those that the cache has not."""
@@ -180,6 +217,17 @@ class LateInteraction:
     def _key(self, text: str) -> bytes:
         named = f"{self.identity}\0{text}".encode("utf-8", "surrogatepass")
         return hashlib.sha256(named).digest()
+
+
+def _matches(rows: NDArray[np.float32], data: bytes) -> NDArray[np.float32]:
+    """Return the best cosine that each row of a query finds in a text; nothing where that has none."""
+    import numpy as np
+
+    found = _unpack(data, rows.shape[1])
+    products = found @ rows.T
+    products /= np.sqrt(np.einsum("ij,ij->i", found, found))[:, None]
+    best: NDArray[np.float32] = products.max(axis=0) if len(found) else np.empty(0, np.float32)
+    return best
 
 
 def _foreign(text: str) -> bool:

@@ -26,7 +26,7 @@ from castle.search.refine import Engines, Refiner, prepare
 from castle.search.rerank import Absent
 from castle.search.retention import looked_up
 from castle.search.run import Run, timed
-from castle.search.sessions import evidence_for
+from castle.search.sessions import SHIPPED, Seen, signs
 from castle.search.signals import signals, weights_for
 from castle.search.soar import WORKING_MEMORY
 from castle.search.surroundings import SESSION, places_of, surroundings
@@ -143,6 +143,8 @@ def rank(
     _open(palace, run, scan)
     words_after = _catch_up(palace, run, options.catch_up_ms / 1000, scan)
     question = _understand(palace, run, query, page.now)
+    if options.weights.get("voice", 0.0) <= 0:
+        question = replace(question, voice=None)
     options = replace(options, weights=weights_for(question, options.weights))
     hidden = recall.quoted_scope(query, scope)
     scopes = (scope,) if hidden is None else (scope, hidden)
@@ -156,9 +158,9 @@ def rank(
     refiner = Refiner(question, drawers, options, engines, run, heard, around, palace.salt, retention)
     wanted = needed if options.by == "drawer" else 1
     candidates = refiner.refine(_without_copies(fused), page.block, wanted, judged=page.offset < page.block)
-    evidence = _compare_sessions(
-        palace, run, question, scope, candidates, lists["dense"], drawers, heard, options
-    )
+    timely = heard.get("times", {}) if options.weights.get("times", 0.0) > 0 else {}
+    seen = Seen(candidates, drawers, lists["dense"], timely, refiner.together)
+    evidence = _compare_sessions(palace, run, question, scope, seen, options)
     return Ranking(
         question,
         lists,
@@ -175,26 +177,18 @@ def rank(
 
 
 def _compare_sessions(
-    palace: Palace,
-    run: Run,
-    question: Question,
-    scope: Scope,
-    candidates: Sequence[Candidate],
-    nearest: Sequence[Candidate],
-    drawers: Mapping[str, Drawer],
-    heard: Signals,
-    options: Options,
+    palace: Palace, run: Run, question: Question, scope: Scope, seen: Seen, options: Options
 ) -> Mapping[str, float]:
     """Return what speaks for each session as a whole, where sessions are asked for."""
     found: dict[str, float] = {}
 
     def work() -> Sequence[Candidate]:
-        timely = heard.get("times", {}) if options.weights.get("times", 0.0) > 0 else {}
-        found.update(evidence_for(palace, question, scope, candidates, nearest, drawers, timely))
-        return candidates
+        for source, sign in signs(palace, question, scope, seen).items():
+            found[source] = sign.evidence(SHIPPED, advice=question.advice)
+        return seen.ranked
 
     if options.by == "session" and options.weights.get(SESSION, 0.0) > 0:
-        run.stage(SESSIONS, work, candidates)
+        run.stage(SESSIONS, work, seen.ranked)
     return found
 
 

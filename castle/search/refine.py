@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from castle.clock import to_iso
 from castle.errors import CastleError, UnreadableError
+from castle.models.base import Gatherer
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate, boosted
 from castle.search.candidates import ranked as stamped
@@ -75,6 +76,8 @@ class Refiner:
     ) -> None:
         self.confident = True
         self.judge_status: JudgeStatus | None = None
+        self.together: dict[str, float] = {}
+        """How well what was read of each session answers the question as one text, in log odds, by source."""
         self._question = question
         self._drawers = drawers
         self._options = options
@@ -90,7 +93,8 @@ class Refiner:
     def refine(self, fused: Sequence[Candidate], size: int, needed: int, *, judged: bool) -> list[Candidate]:
         """Put the best candidates through the stages, a block at a time until ``needed`` have been.
 
-        A block has ``size`` candidates, more where they are short.
+        A block has ``size`` candidates, more where they are short. Where sessions are asked for, the best
+        drawer of each of the first ``size`` of them is read before any other.
 
         What is left follows in the order it came in. The judge reads the first block only, and only when
         ``judged``.
@@ -98,23 +102,32 @@ class Refiner:
         done: list[Candidate] = []
         rest = list(fused)
         while not done or (rest and len(done) < needed):
-            count = self._reach(rest, size)
-            block, rest = rest[:count], rest[count:]
+            block, rest = self._parted(rest, size)
             done += _below(self._block(block, first=not done, judged=judged), done)
             if not fused:
                 break
         return [*done, *_below(rest, done)]
 
-    def _reach(self, rest: Sequence[Candidate], size: int) -> int:
-        """Return how many of the candidates are read together."""
+    def _parted(self, rest: Sequence[Candidate], size: int) -> tuple[list[Candidate], list[Candidate]]:
+        """Part the candidates into those that are read together and the others, both in their order."""
         left = size * self._options.rerank_characters
-        count = 0
-        for candidate in rest[: max(size, MOST_READ)]:
+        chosen: set[str] = set()
+        for candidate in self._firsts(rest, size)[: max(size, MOST_READ)]:
             left -= len(self._drawers[candidate.id].text)
-            if count >= size and left < 0:
+            if len(chosen) >= size and left < 0:
                 break
-            count += 1
-        return count
+            chosen.add(candidate.id)
+        return [c for c in rest if c.id in chosen], [c for c in rest if c.id not in chosen]
+
+    def _firsts(self, rest: Sequence[Candidate], size: int) -> Sequence[Candidate]:
+        """Put the best drawer of each of the first ``size`` sessions first, where sessions are read."""
+        if self._options.by != "session" or self._engines.encoder is None:
+            return rest
+        best: dict[str, Candidate] = {}
+        for candidate in rest:
+            best.setdefault(self._drawers[candidate.id].source, candidate)
+        first = {candidate.id for candidate in list(best.values())[:size]}
+        return sorted(rest, key=lambda candidate: candidate.id not in first)
 
     def _block(self, block: list[Candidate], *, first: bool, judged: bool) -> list[Candidate]:
         self._first = first
@@ -155,6 +168,8 @@ class Refiner:
         try:
             with model_time():
                 ranked = rerank(subject, given, texts, encoder, len(given))
+                if self._options.by == "session" and isinstance(encoder, Gatherer):
+                    self.together |= self._gathered(subject, texts, encoder)
         except UnreadableError as error:
             if self._first:
                 self.confident = _shares(self._question.query, given)
@@ -166,6 +181,14 @@ class Refiner:
         if self._spoken:
             ranked = favoured(ranked, self._spoken, self._options.weights)
         return stamped(ranked, "evidence")
+
+    def _gathered(self, subject: str, texts: Mapping[str, str], encoder: Gatherer) -> dict[str, float]:
+        """Read what was read of each session as one text."""
+        groups: dict[str, list[str]] = {}
+        for id_, text in texts.items():
+            groups.setdefault(self._drawers[id_].source, []).append(text)
+        odds = encoder.together(subject, list(groups.values()))
+        return dict(zip(groups, map(float, odds), strict=True))
 
     def _timely(self, given: Sequence[Candidate]) -> bool:
         """Whether a question asks for a time and for little else, and something is from that time."""

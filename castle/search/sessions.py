@@ -1,9 +1,11 @@
-"""What speaks for a session as a whole: the words that all of its drawers hold, and its nearest drawer.
+"""What speaks for a session as a whole: its words, its nearest drawer, and what was read of it as one text.
 
 A question to several sessions ("how many museums did I visit?") shares a few words with many drawers of the
 right ones, and a drawer by itself shows little of that. So sessions are compared by BM25 with the session as
 the text and its drawers as the occurrences: a word counts the more, the fewer of these sessions hold it, and
-by how many of a session's drawers hold it, which a long session has to hold in more. The nearest drawer
+by how many of a session's drawers hold it, which a long session has to hold in more. What the cross-encoder
+read of a session is read as one text, too, where each part of the question may be answered by another drawer;
+a part that most sessions answer tells them apart the least (``castle.models.late``). The nearest drawer
 counts by its cosine, no matter whether the cross-encoder read it: in full where it holds a statement, less
 where it holds hardly a word, for short texts lie near to many questions. Who asks for advice shares few words
 with what helps, so there the nearest counts for more. And a narrow time that a question names is one in which
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import select
 
@@ -34,8 +36,6 @@ from castle.store.palace import Palace
 from castle.store.schema import drawers as drawer_table
 from castle.store.schema import sources as source_table
 from castle.text.when import Interval
-
-NOTHING: Mapping[str, float] = {}
 
 NARROW_DAYS = 3
 """The length of a time from which it counts less, by the root."""
@@ -60,70 +60,77 @@ class Spread:
 class Weights:
     """What each sign of a session counts in log odds: a point of BM25, a cosine of 1, a time of few days.
 
-    ``advice`` takes the place of ``nearest`` where advice is asked for.
+    ``advice`` takes the place of ``nearest`` where advice is asked for. ``together`` is what the log odds of
+    what was read of a session count.
     """
 
     words: float = 0.4
     nearest: float = 2.0
     advice: float = 28.0
     narrow: float = 3.0
+    together: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What speaks for a session: its BM25, the cosine of its nearest drawer, and its fit to a narrow time."""
+    """What speaks for a session.
+
+    Its BM25, the cosine of its nearest drawer, its fit to a narrow time, and the log odds of what was read.
+    """
 
     words: float
     nearest: float
     narrow: float
+    together: float
 
     def evidence(self, weights: Weights, *, advice: bool) -> float:
-        """Return the log odds."""
-        near = weights.advice if advice else weights.nearest
-        return weights.words * self.words + near * self.nearest + weights.narrow * self.narrow
+        """Return the log odds; only differences matter."""
+        return (
+            weights.words * self.words
+            + (weights.advice if advice else weights.nearest) * self.nearest
+            + weights.narrow * self.narrow
+            + weights.together * self.together
+        )
 
 
 SHIPPED = Weights()
 
 
-def evidence_for(
-    palace: Palace,
-    question: Question,
-    scope: Scope,
-    ranked: Sequence[Candidate],
-    nearest: Sequence[Candidate],
-    drawers: Mapping[str, Drawer],
-    timely: Mapping[str, float] = NOTHING,
-) -> dict[str, float]:
-    """Return the evidence for the sources of a ranking's candidates, in log odds; only differences matter.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a search has seen: its candidates in their order, their drawers by id, and what is known of them.
 
     ``nearest`` is what recall found by meaning, in any order; ``timely`` has how well drawers fit the times
-    of the question, by id. Raises ProjectionUnavailable when there is no index of words.
+    of the question, by id; ``together`` the log odds of what was read of sessions, by source.
     """
-    found = signs(palace, question, scope, ranked, nearest, drawers, timely)
-    return {source: sign.evidence(SHIPPED, advice=question.advice) for source, sign in found.items()}
+
+    ranked: Sequence[Candidate]
+    drawers: Mapping[str, Drawer]
+    nearest: Sequence[Candidate] = ()
+    timely: Mapping[str, float] = field(default_factory=dict)
+    together: Mapping[str, float] = field(default_factory=dict)
 
 
-def signs(
-    palace: Palace,
-    question: Question,
-    scope: Scope,
-    ranked: Sequence[Candidate],
-    nearest: Sequence[Candidate],
-    drawers: Mapping[str, Drawer],
-    timely: Mapping[str, float] = NOTHING,
-) -> dict[str, Sign]:
-    """Return the signs of the sources of a ranking's candidates; none where there is nothing to compare."""
-    sources = list(dict.fromkeys(drawers[candidate.id].source for candidate in ranked))[:MOST]
+def signs(palace: Palace, question: Question, scope: Scope, seen: Seen) -> dict[str, Sign]:
+    """Return the signs of the sources of a search's candidates; none where there is nothing to compare.
+
+    Raises ProjectionUnavailable when there is no index of words.
+    """
+    drawers = seen.drawers
+    sources = list(dict.fromkeys(drawers[candidate.id].source for candidate in seen.ranked))[:MOST]
     if len(sources) < 2:
         return {}
     by_words = bm25(_spreads(palace, question.query, scope, sources))
-    by_meaning = cosines(sources, nearest, drawers)
+    by_meaning = cosines(sources, seen.nearest, drawers)
     narrow = narrowness(question.times)
     fits: dict[str, float] = {}
-    for id_, fit in timely.items():
+    for id_, fit in seen.timely.items():
         fits[drawers[id_].source] = max(narrow * fit, fits.get(drawers[id_].source, 0.0))
-    return {key: Sign(by_words[key], by_meaning[key], fits.get(key, 0.0)) for key in sources}
+    unread = min(seen.together.values(), default=0.0)
+    return {
+        key: Sign(by_words[key], by_meaning[key], fits.get(key, 0.0), seen.together.get(key, unread))
+        for key in sources
+    }
 
 
 def narrowness(times: Sequence[Interval]) -> float:

@@ -17,22 +17,23 @@ from castle.search.sessions import SHIPPED, Weights
 
 def asked(fold: int, *, advice: bool = False) -> Asked:
     """Of two sessions, drawers alone prefer the first, words the second, which is right."""
-    signs = np.array([[1.0, 0.0, 0.2, 0.0], [0.0, 5.0, 0.3, 0.0]])
+    signs = np.array([[1.0, 0.0, 0.2, 0.0, 0.0], [0.0, 5.0, 0.3, 0.0, 1.0]])
     return Asked(fold, advice, signs, np.array([False, True]), 2)
 
 
 def test_a_question_is_judged_by_weights() -> None:
     assert asked(0).judged(NONE).ranks == (2,)
-    assert asked(0).judged(Weights(0.4, 0.0, 0.0, 0.0)).ranks == (1,)
-    assert asked(0).judged(Weights(0.0, 0.0, 20.0, 0.0)).ranks == (2,)
-    assert asked(0, advice=True).judged(Weights(0.0, 0.0, 20.0, 0.0)).ranks == (1,)
+    assert asked(0).judged(Weights(0.4, 0.0, 0.0, 0.0, 0.0)).ranks == (1,)
+    assert asked(0).judged(Weights(0.0, 0.0, 20.0, 0.0, 0.0)).ranks == (2,)
+    assert asked(0, advice=True).judged(Weights(0.0, 0.0, 20.0, 0.0, 0.0)).ranks == (1,)
+    assert asked(0).judged(Weights(0.0, 0.0, 0.0, 0.0, 1.6)).ranks == (1,)
     assert asked(0).judged(NONE).gold == 2
 
 
 def test_weights_are_chosen_without_the_fold_they_are_measured_on() -> None:
     sets = {"a": [asked(fold) for fold in range(FOLDS)], "b": [asked(1)]}
     folds = {fold: chosen(sets, fold) for fold in range(FOLDS)}
-    assert all(5 * w.words + 0.1 * w.nearest > 1 for w in folds.values())
+    assert all(5 * w.words + 0.1 * w.nearest + w.together > 1 for w in folds.values())
     assert table(sets["a"], folds)["R@1"]["mean"] == 1.0
     assert table(sets["a"], dict.fromkeys(range(FOLDS), NONE))["R@1"]["mean"] == 0.0
 
@@ -52,7 +53,7 @@ def test_the_signs_of_a_search_are_kept(tmp_path: Path) -> None:
     collection = Collection("longmemeval", (case,), "", embedder="fake")
     file_all(collection, tmp_path, lambda line: None)
     (found,) = asked_of(collection, tmp_path)
-    assert found.signs.shape == (3, 4)
+    assert found.signs.shape == (3, 5)
     assert found.right.sum() == 1 and found.gold == 2
 
 

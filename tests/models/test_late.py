@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +15,14 @@ from hypothesis import strategies as st
 
 from castle.errors import ModelError
 from castle.models import late as late_module
+from castle.models.base import EmbedderIdentity
 from castle.models.build import build_model, read_source
 from castle.models.builtin import _REVISION, BuiltinEmbedder
 from castle.models.cache import cached_model
 from castle.models.encoder import OnnxEmbedder, TokenVectors, _session
 from castle.models.fake import FakeEmbedder
 from castle.models.graph import INPUT, OUTPUT, with_output
-from castle.models.late import LateInteraction
+from castle.models.late import TUNINGS, LateInteraction
 from castle.models.registry import load_embedder
 from castle.models.token_cache import TokenCache
 
@@ -72,6 +75,54 @@ def test_nothing_answers_nothing(builtin: BuiltinEmbedder) -> None:
     assert late.score("", ["a word"]).tolist() == [0.0]
     assert late.score("a word", [""]).tolist() == [0.0]
     assert late.score("a word", []).shape == (0,)
+
+
+def test_texts_answer_together_what_none_of_them_answers_alone(builtin: BuiltinEmbedder) -> None:
+    late = LateInteraction(builtin)
+    first, second = "We drove to the lake in July.", "The blue canoe was a present from Martin."
+    query = "Who gave me the canoe that I took to the lake?"
+    both, one, twice, other = late.together(query, [[first, second], [second], [second, second], [TEXTS[2]]])
+    assert both > one > other
+    assert twice == one
+
+
+class Axes:
+    """A model for which a word is the axis of its letter: equally rare ones, at right angles."""
+
+    identity = EmbedderIdentity("builtin", 4, "axes")
+
+    def embed_tokens(self, texts: Sequence[str], *, query: bool = False) -> list[TokenVectors]:
+        letters = [["abcd".index(word) for word in text.split()] for text in texts]
+        return [TokenVectors(np.full(len(row), 5000), np.eye(4, dtype=np.float32)[row]) for row in letters]
+
+
+def test_what_every_group_has_tells_them_apart_the_least() -> None:
+    late = LateInteraction(Axes())
+    slope = TUNINGS["builtin"].slope
+    # Of two parts, both groups have the first and one has the second: nearly all hangs on that.
+    common, rare = math.log(1 / 0.99), math.log(2)
+    has, has_not = late.together("a b", [["a", "b"], ["a c"]])
+    assert has == pytest.approx(slope)
+    assert has_not == pytest.approx(slope * common / (common + rare))
+    # Where each has another part, both weigh the same.
+    assert late.together("a b", [["a"], ["c", "b"]]) == pytest.approx([slope / 2, slope / 2])
+
+
+def test_what_was_scored_is_not_read_again(builtin: BuiltinEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = LateInteraction(builtin)
+    expected = LateInteraction(builtin).together(QUERY, [TEXTS[:2], TEXTS[2:]])
+    late.score(QUERY, TEXTS)
+    monkeypatch.setattr(late, "_model", None)
+    assert late.together(QUERY, [TEXTS[:2], TEXTS[2:]]).tolist() == expected.tolist()
+
+
+def test_groups_without_words_come_last_and_nothing_tells_nothing(builtin: BuiltinEmbedder) -> None:
+    late = LateInteraction(builtin)
+    found = late.together(QUERY, [[TEXTS[1]], [""], [], [TEXTS[2]]])
+    assert found[0] > found[3] == found[1] == found[2]
+    assert late.together("", [["a word"], ["another"]]).tolist() == [0.0, 0.0]
+    assert late.together(QUERY, []).shape == (0,)
+    assert np.isfinite(late.together("word", [["word"], ["word"]])).all()
 
 
 def test_all_of_a_long_text_is_read(builtin: BuiltinEmbedder) -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from castle.clock import parse_iso
+from castle.models.rerankers import FakeCrossEncoder
 from castle.records import Scope, SearchResult
 from castle.search.candidates import Candidate
 from castle.search.fusion import log_odds, probability
 from castle.search.hits import SESSIONS, united
-from castle.search.options import WEIGHTS, Options
+from castle.search.options import WEIGHTS, Options, Unit
 from castle.search.pipeline import search
 from castle.search.question import Question
 from castle.search.question import ask as understood
 from castle.search.refine import Engines
-from castle.search.sessions import UNSEEN, Spread, bm25, cosines, evidence_for
+from castle.search.sessions import SHIPPED, UNSEEN, Seen, Spread, bm25, cosines, signs
 from castle.store.palace import Palace
 from tests.search.test_stages import Judge
 from tests.search.test_surroundings import DRAWER
@@ -108,16 +112,21 @@ def test_a_session_that_holds_more_of_the_question_has_more_evidence(talks: Pala
 
         drawers = drawers_by_id(cx, [hit.id for hit in result.hits])
     ranked = [candidate(hit.id, hit.score) for hit in result.hits]
-    words_only = evidence_for(talks, asked("museum paintings visited"), Scope(), ranked, [], drawers)
-    assert words_only["file:all.md"] > words_only["file:one.md"] > words_only["file:none.md"]
+    found = signs(talks, asked("museum paintings visited"), Scope(), Seen(ranked, drawers))
+    assert found["file:all.md"].words > found["file:one.md"].words > found["file:none.md"].words
     assert len(shown) == len(result.hits)
-    assert evidence_for(talks, asked("museum"), Scope(), ranked[:1], [], drawers) == {}
+    assert signs(talks, asked("museum"), Scope(), Seen(ranked[:1], drawers)) == {}
     # What is nearest counts for more where advice is asked for, what was then where a day is named.
     near = [candidate(hit.id, 0.5 if hit.source == "file:none.md" else 0.1) for hit in result.hits]
 
     def lead(query: str, timely: dict[str, float]) -> float:
-        found = evidence_for(talks, asked(query), Scope(), ranked, near, drawers, timely)
-        return found["file:none.md"] - found["file:all.md"]
+        question = asked(query)
+        found = signs(talks, question, Scope(), Seen(ranked, drawers, near, timely))
+        none, every = (
+            found[source].evidence(SHIPPED, advice=question.advice)
+            for source in ("file:none.md", "file:all.md")
+        )
+        return none - every
 
     assert lead("museum, any ideas?", {}) > lead("museum ideas", {})
     then = {hit.id: 1.0 for hit in result.hits if hit.source == "file:none.md"}
@@ -142,3 +151,58 @@ def test_what_a_judge_put_in_order_keeps_it(talks: Palace) -> None:
     result = ask(talks, engines=Engines(judge=Judge))
     assert result.judge_status is not None and not result.judge_status.error
     assert all(SESSIONS not in hit.stages for hit in result.hits)
+
+
+@dataclass(frozen=True)
+class Reader(FakeCrossEncoder):
+    """Finds that texts answer together what only they hold, and remembers what it read."""
+
+    wanted: str = ""
+    texts: list[str] = field(default_factory=list)
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.texts.extend(texts)
+        return super().score(query, texts)
+
+    def together(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        return np.array([9.0 * any(self.wanted in text for text in group) for group in groups])
+
+
+@pytest.mark.parametrize("wanted", ["the moon", "seen", "only friends"])
+def test_what_was_read_of_a_session_counts_as_one_text(talks: Palace, wanted: str) -> None:
+    hits = ask(talks, engines=Engines(lambda: Reader(wanted=wanted))).hits
+    held = {"the moon": "file:one.md", "seen": "file:all.md", "only friends": "file:none.md"}
+    usual = {hit.source: hit.stages[SESSIONS].score for hit in ask(talks).hits}
+    heard = {hit.source: hit.stages[SESSIONS].score for hit in hits}
+    source = held[wanted]
+    more = SHIPPED.together * 9.0
+    assert all(
+        heard[source] - heard[o] == pytest.approx(usual[source] - usual[o] + more)
+        for o in heard
+        if o != source
+    )
+
+
+def test_a_session_that_was_not_read_counts_as_the_least_that_was(talks: Palace) -> None:
+    result = ask(talks)
+    ranked = [candidate(hit.id, hit.score) for hit in result.hits]
+    drawers = {hit.id: replace(DRAWER, source=hit.source) for hit in result.hits}
+    seen = Seen(ranked, drawers, together={"file:all.md": 3.0, "file:one.md": 1.0})
+    found = signs(talks, asked("museum"), Scope(), seen)
+    assert {key: sign.together for key, sign in found.items()} == {
+        "file:all.md": 3.0,
+        "file:one.md": 1.0,
+        "file:none.md": 1.0,
+    }
+
+
+@pytest.mark.parametrize(("by", "read"), [("session", 3), ("drawer", 1)])
+def test_of_each_session_the_best_drawer_is_read_before_others(palace: Palace, by: Unit, read: int) -> None:
+    file(palace.ledger, [f"the museum and its paintings {n}" for n in range(20)], path="long.md")
+    file(palace.ledger, ["a museum of ships that we saw at the coast"], path="one.md")
+    file(palace.ledger, ["no museum was open when we were there"], path="two.md")
+    reader = Reader()
+    options = replace(USUAL, by=by, rerank_k=3)
+    search(palace, "the museum and its paintings", Scope(), 3, options, Engines(lambda: reader))
+    assert len(reader.texts) == 3
+    assert len({text.split()[0] + text.split()[1] for text in reader.texts}) == read

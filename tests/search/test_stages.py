@@ -380,6 +380,13 @@ def test_a_time_that_was_asked_for_outweighs_a_word(palace: Palace) -> None:
     assert result.read_as == ("8 January 2022: 2022-01-08T00:00 to 2022-01-09T00:00",)
 
 
+def test_a_voice_that_is_not_heard_is_not_told(harbour: Palace) -> None:
+    query = "where is my ferry"
+    assert ask(harbour, query).read_as == ("what you said",)
+    unheard = replace(USUAL, weights={**USUAL.weights, "voice": 0.0})
+    assert ask(harbour, query, options=unheard).read_as == ()
+
+
 def test_nothing_that_matches_is_said(harbour: Palace) -> None:
     sure = Engines(lambda: FakeCrossEncoder(confident=0.5), None, None)
     assert ask(harbour, "harbour closed", with_=sure).confident
