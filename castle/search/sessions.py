@@ -68,7 +68,7 @@ class Weights:
     nearest: float = 2.0
     advice: float = 28.0
     narrow: float = 3.0
-    together: float = 2.0
+    together: float = 2.4
 
 
 @dataclass(frozen=True, slots=True)
