@@ -13,7 +13,7 @@ from types import TracebackType
 
 from castle.errors import CastleError
 from castle.models.encoder import OnnxEmbedder
-from castle.store.catchup import vectors_for
+from castle.store.catchup import halves_for, input_hash
 from castle.store.palace import Palace
 from castle.store.projection import ProjectionRow
 from castle.store.reading import changed_rows
@@ -62,7 +62,8 @@ class Ahead:
                 return
             try:
                 while rows := self._rows():
-                    vectors_for(self._palace, space, rows, self._go_on_or_end, part=PART)
+                    texts = {input_hash(row): row.embedded for row in rows if row.state != "forgotten"}
+                    halves_for(self._palace, space, texts, self._go_on_or_end, part=PART)
                     self._reached = rows[-1].seq
             finally:
                 lock.release()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -271,17 +271,39 @@ def vectors_for(
     patience: float | None = None,
     *,
     afresh: bool = False,
-    part: int = 0,
 ) -> NDArray[np.float32]:
     """Return one vector a row, from the cache or the embedder; forgotten rows get zeros.
 
-    ``afresh`` leaves the cache aside and replaces what it holds. ``part`` texts are embedded at once, 0 means
-    EMBED_BATCH. What has been made goes into the cache even where ``progress`` raises.
+    ``afresh`` leaves the cache aside and replaces what it holds.
     """
     import numpy as np
 
     keys = [input_hash(row) if row.state != "forgotten" else b"" for row in rows]
     texts = {key: row.embedded for key, row in zip(keys, rows, strict=True) if key}
+    known = halves_for(palace, space, texts, progress, patience, afresh=afresh)
+    matrix = np.zeros((len(rows), space.identity.dim), dtype=np.float32)
+    there = [index for index, key in enumerate(keys) if key]
+    matrix[there] = _units([known[keys[index]] for index in there], space.identity.dim)
+    return matrix
+
+
+def halves_for(
+    palace: Palace,
+    space: Space,
+    texts: Mapping[bytes, str],
+    progress: Callable[[int], None],
+    patience: float | None = None,
+    *,
+    afresh: bool = False,
+    part: int = 0,
+) -> dict[bytes, NDArray[np.float16]]:
+    """Return the vectors of texts, given by their ``input_hash``, as the cache keeps them.
+
+    Those that it lacks are made, ``part`` texts at once (0: EMBED_BATCH), and put there even where
+    ``progress`` raises. ``afresh`` leaves the cache aside and replaces what it holds.
+    """
+    import numpy as np
+
     known = {} if afresh else _cached_halves(palace, list(texts), space.identity)
     progress(len(known))
     missing = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
@@ -299,10 +321,7 @@ def vectors_for(
     finally:
         if fresh:
             _keep(palace, space.identity, fresh, patience)
-    matrix = np.zeros((len(rows), space.identity.dim), dtype=np.float32)
-    there = [index for index, key in enumerate(keys) if key]
-    matrix[there] = _units([known[keys[index]] for index in there], space.identity.dim)
-    return matrix
+    return known
 
 
 def _keep(
