@@ -98,11 +98,14 @@ class CrossEncoder(Protocol):
 
 
 @runtime_checkable
-class Gatherer(Protocol):
-    """A cross-encoder that also reads several texts as one."""
+class Comparer(Protocol):
+    """A cross-encoder that also compares texts, or several read as one, among themselves."""
 
-    def together(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        """Return how well each group of texts answers a query, in log odds; only differences matter."""
+    def compare(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Return how well each group of texts answers a query beside the others, in log odds.
+
+        Shape (len(groups),). Only differences matter.
+        """
 
 
 def checked_scores(scores: NDArray[np.float32], count: int, identity: str) -> NDArray[np.float32]:

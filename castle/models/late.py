@@ -25,6 +25,10 @@ difference to ten turns, and 1 puts the right one first a little more often.
 
 The first session found for 94 questions of LongMemEval was right for 91.5 % when fused and for 94.7 % when
 blended with .4, K = 20 (nDCG@10 .954 and .964), the first turn for 57 and 62 %.
+
+``compare`` also takes the texts that were read for a question together: what most of them have tells them
+apart the least. Of 891 questions to LoCoMo it puts a right turn first for 45.3 % instead of 41.6 % (nDCG@10
+.622 and .587); with turns of LongMemEval, which are longer and fewer, it is as without (.725 and .726).
 """
 
 from __future__ import annotations
@@ -149,13 +153,14 @@ class LateInteraction:
         relevance: NDArray[np.float32] = (1 / (1 + np.exp(-exponents))).astype(np.float32)
         return relevance
 
-    def together(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        """Return how well the texts of each group answer a query as one, in log odds, shape (len(groups),).
+    def compare(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Return how well the texts of each group, as one, answer a query beside the others, in log odds.
 
-        Each token of the query looks for the nearest one in all texts of a group. What most groups have tells
-        them apart the least: a token counts by its weight times log(1 / m), m being the mean of the
-        similarities that it finds, one for each group. Only differences matter; a group without tokens has
-        the least of all. What ``score`` has just read is not read again. Raises UnreadableError as ``score``.
+        Shape (len(groups),). Each token of the query looks for the nearest one in all texts of a group. What
+        most groups have tells them apart the least: a token counts by its weight times log(1 / m), m being
+        the mean of the similarities that it finds, one for each group. Only differences matter; a group
+        without tokens has the least of all. What ``score`` has just read is not read again. Raises
+        UnreadableError as ``score``.
         """
         import numpy as np
 

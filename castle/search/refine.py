@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from castle.clock import to_iso
 from castle.errors import CastleError, UnreadableError
-from castle.models.base import Gatherer
+from castle.models.base import Comparer
 from castle.records import Drawer, JudgeStatus
 from castle.search.candidates import Candidate, boosted
 from castle.search.candidates import ranked as stamped
@@ -167,8 +167,9 @@ class Refiner:
         subject = self._question.subject or self._question.text
         try:
             with model_time():
-                ranked = rerank(subject, given, texts, encoder, len(given))
-                if self._options.by == "session" and isinstance(encoder, Gatherer):
+                sessions = self._options.by == "session"
+                ranked = rerank(subject, given, texts, encoder, len(given), compared=not sessions)
+                if sessions and isinstance(encoder, Comparer):
                     self.together |= self._gathered(subject, texts, encoder)
         except UnreadableError as error:
             if self._first:
@@ -182,12 +183,12 @@ class Refiner:
             ranked = favoured(ranked, self._spoken, self._options.weights)
         return stamped(ranked, "evidence")
 
-    def _gathered(self, subject: str, texts: Mapping[str, str], encoder: Gatherer) -> dict[str, float]:
-        """Read what was read of each session as one text."""
+    def _gathered(self, subject: str, texts: Mapping[str, str], encoder: Comparer) -> dict[str, float]:
+        """Compare what was read of each session, as one text."""
         groups: dict[str, list[str]] = {}
         for id_, text in texts.items():
             groups.setdefault(self._drawers[id_].source, []).append(text)
-        odds = encoder.together(subject, list(groups.values()))
+        odds = encoder.compare(subject, list(groups.values()))
         return dict(zip(groups, map(float, odds), strict=True))
 
     def _timely(self, given: Sequence[Candidate]) -> bool:

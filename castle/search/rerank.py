@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castle.errors import UnreadableError
-from castle.models.base import CrossEncoder, checked_scores
+from castle.models.base import Comparer, CrossEncoder, checked_scores
 from castle.search.candidates import Candidate, ranked
+from castle.search.fusion import log_odds, probability
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,27 +41,31 @@ def rerank(
     encoder: CrossEncoder,
     k: int,
     blend: float | None = None,
+    *,
+    compared: bool = False,
 ) -> list[Candidate]:
     """Rank the first ``k`` candidates by relevance; the others follow in their order.
 
     ``texts`` holds the text of at least the first ``k`` by id. Scores become relevances in [0, 1]: odds of
     relevance r / (1 - r), divided by exp(blend * (1 - f)) for a fused score that is f times the best one;
     ``blend`` is the encoder's own unless given.
+    With ``compared``, an encoder that is able to compares what it read; the best relevance stays what it was.
     What was not read gets at most the least relevance found, in proportion to its fused score. Equal scores
     keep their order. Raises ModelError when the encoder fails.
     """
     head, tail = candidates[:k], candidates[k:]
     if not head:
         return list(candidates)
-    relevances = checked_scores(
-        encoder.score(query, [texts[candidate.id] for candidate in head]), len(head), encoder.identity
-    )
+    given = [texts[candidate.id] for candidate in head]
+    relevances = checked_scores(encoder.score(query, given), len(head), encoder.identity)
     blend = encoder.blend if blend is None else blend
     best = max(candidate.score for candidate in head)
-    read = [
-        candidate.but(score=_blended(float(relevance), _share(candidate.score, best), blend))
-        for relevance, candidate in zip(relevances, head, strict=True)
-    ]
+    against = [blend * (1.0 - _share(candidate.score, best)) for candidate in head]
+    scores = [_lowered(float(r), less) for r, less in zip(relevances, against, strict=True)]
+    if compared and isinstance(encoder, Comparer):
+        odds = encoder.compare(query, [[text] for text in given])
+        scores = _apart(scores, [float(value) - less for value, less in zip(odds, against, strict=True)])
+    read = [candidate.but(score=score) for candidate, score in zip(head, scores, strict=True)]
     least = min(candidate.score for candidate in read)
     highest = max((candidate.score for candidate in tail), default=0.0)
     unread = [candidate.but(score=least * _share(candidate.score, highest)) for candidate in tail]
@@ -76,7 +81,18 @@ def _share(score: float, best: float) -> float:
     return score / best if best > 0 else 1.0
 
 
-def _blended(relevance: float, share: float, blend: float) -> float:
-    """Lower the odds of a relevance: the pooling of log odds (Genest and Zidek, 1986)."""
-    against = (1.0 - relevance) * math.exp(blend * (1.0 - share))
+def _lowered(relevance: float, less: float) -> float:
+    """Lower the log odds of a relevance: the pooling of log odds (Genest and Zidek, 1986)."""
+    against = (1.0 - relevance) * math.exp(less)
     return relevance / (relevance + against)
+
+
+def _apart(scores: Sequence[float], odds: Sequence[float]) -> list[float]:
+    """Return relevances with these log odds, shifted so that the best one stays; none stays none."""
+    best = max(scores)
+    if best <= 0:
+        return list(scores)
+    shift = log_odds(best) - max(value for value, score in zip(odds, scores, strict=True) if score > 0)
+    return [
+        probability(value + shift) if score > 0 else 0.0 for value, score in zip(odds, scores, strict=True)
+    ]

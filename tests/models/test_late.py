@@ -81,7 +81,7 @@ def test_texts_answer_together_what_none_of_them_answers_alone(builtin: BuiltinE
     late = LateInteraction(builtin)
     first, second = "We drove to the lake in July.", "The blue canoe was a present from Martin."
     query = "Who gave me the canoe that I took to the lake?"
-    both, one, twice, other = late.together(query, [[first, second], [second], [second, second], [TEXTS[2]]])
+    both, one, twice, other = late.compare(query, [[first, second], [second], [second, second], [TEXTS[2]]])
     assert both > one > other
     assert twice == one
 
@@ -101,28 +101,28 @@ def test_what_every_group_has_tells_them_apart_the_least() -> None:
     slope = TUNINGS["builtin"].slope
     # Of two parts, both groups have the first and one has the second: nearly all hangs on that.
     common, rare = math.log(1 / 0.99), math.log(2)
-    has, has_not = late.together("a b", [["a", "b"], ["a c"]])
+    has, has_not = late.compare("a b", [["a", "b"], ["a c"]])
     assert has == pytest.approx(slope)
     assert has_not == pytest.approx(slope * common / (common + rare))
     # Where each has another part, both weigh the same.
-    assert late.together("a b", [["a"], ["c", "b"]]) == pytest.approx([slope / 2, slope / 2])
+    assert late.compare("a b", [["a"], ["c", "b"]]) == pytest.approx([slope / 2, slope / 2])
 
 
 def test_what_was_scored_is_not_read_again(builtin: BuiltinEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     late = LateInteraction(builtin)
-    expected = LateInteraction(builtin).together(QUERY, [TEXTS[:2], TEXTS[2:]])
+    expected = LateInteraction(builtin).compare(QUERY, [TEXTS[:2], TEXTS[2:]])
     late.score(QUERY, TEXTS)
     monkeypatch.setattr(late, "_model", None)
-    assert late.together(QUERY, [TEXTS[:2], TEXTS[2:]]).tolist() == expected.tolist()
+    assert late.compare(QUERY, [TEXTS[:2], TEXTS[2:]]).tolist() == expected.tolist()
 
 
 def test_groups_without_words_come_last_and_nothing_tells_nothing(builtin: BuiltinEmbedder) -> None:
     late = LateInteraction(builtin)
-    found = late.together(QUERY, [[TEXTS[1]], [""], [], [TEXTS[2]]])
+    found = late.compare(QUERY, [[TEXTS[1]], [""], [], [TEXTS[2]]])
     assert found[0] > found[3] == found[1] == found[2]
-    assert late.together("", [["a word"], ["another"]]).tolist() == [0.0, 0.0]
-    assert late.together(QUERY, []).shape == (0,)
-    assert np.isfinite(late.together("word", [["word"], ["word"]])).all()
+    assert late.compare("", [["a word"], ["another"]]).tolist() == [0.0, 0.0]
+    assert late.compare(QUERY, []).shape == (0,)
+    assert np.isfinite(late.compare("word", [["word"], ["word"]])).all()
 
 
 def test_all_of_a_long_text_is_read(builtin: BuiltinEmbedder) -> None:

@@ -15,6 +15,7 @@ from castle.errors import ModelError
 from castle.models.rerankers import FakeCrossEncoder
 from castle.records import StageScore
 from castle.search.candidates import Candidate, ranked
+from castle.search.fusion import probability
 from castle.search.rerank import STAGE, confident, rerank
 
 
@@ -66,6 +67,28 @@ def test_blending_lowers_what_fusion_found_less_likely() -> None:
     assert [c.id for c in blended] == ["d0", "d1"]
     assert blended[0].score == pytest.approx(0.5)
     assert blended[1].score < 0.6
+
+
+class Beside(Given):
+    """An encoder that, beside the others, prefers what it scores least."""
+
+    def compare(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        return np.array([-10.0 * float(text) for (text,) in groups])
+
+
+def test_what_was_read_can_be_told_apart_among_itself() -> None:
+    candidates = _fused(1.0, 0.9, 0.8)
+    texts = {"d0": "0.5", "d1": "0.25", "d2": "0.0"}
+    found = rerank("q", candidates, texts, Beside(), 3, compared=True)
+    assert [c.id for c in found] == ["d1", "d0", "d2"]
+    # The best relevance is that of what comes first; the odds of what had none are nobody's.
+    assert [c.score for c in found] == pytest.approx([0.5, probability(-2.5), 0.0])
+    nothing = dict.fromkeys(texts, "0.0")
+    assert [c.score for c in rerank("q", candidates, nothing, Beside(), 3, compared=True)] == [0.0] * 3
+    assert [c.id for c in rerank("q", candidates, texts, Beside(), 3)] == ["d0", "d1", "d2"]
+    assert rerank("q", candidates, texts, Given(), 3, compared=True) == rerank(
+        "q", candidates, texts, Given(), 3
+    )
 
 
 def test_an_encoder_that_fails_or_lies_is_an_error() -> None:

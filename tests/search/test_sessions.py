@@ -164,7 +164,7 @@ class Reader(FakeCrossEncoder):
         self.texts.extend(texts)
         return super().score(query, texts)
 
-    def together(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    def compare(self, query: str, groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
         return np.array([9.0 * any(self.wanted in text for text in group) for group in groups])
 
 
