@@ -213,7 +213,7 @@ class Vectors:
             if alone or not self._index_pays(table, where):
                 query = query.bypass_vector_index()
             else:
-                query = query.nprobes(vector_index.PARTS).refine_factor(vector_index.REFINE)
+                query = query.nprobes(vector_index.EVERY_PART).refine_factor(vector_index.REFINE)
             # Leaving _distance out makes the native side warn on stderr at every query.
             return query.select(["id", "sha256", "vector", "_distance"]).limit(limit + slack).to_arrow()
 
@@ -276,10 +276,11 @@ class Vectors:
     def index(self) -> None:
         """Make the indexes that a table of this size needs, or make them anew where they are late.
 
-        Takes a few seconds for a million rows, and a minute once that many vectors are to be indexed. The
-        caller holds the projection's lock; nobody who searches waits for it.
+        Takes a few seconds for a million rows, and a minute or two once that many vectors are to be indexed.
+        The caller holds the projection's lock; nobody who searches waits for it.
         """
         with self._edge():
+            vector_index.gather(self._open(), RETENTION)
             vector_index.refresh(self._open())
             self._sums.note()
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lancedb.index import IvfRq
 
 import castle.store.vectors as module
 from castle.errors import ModelError
@@ -357,6 +358,46 @@ def test_the_index_of_vectors_finds_what_reading_all_of_them_does(
             scores = {match.id: match.score for match in exact}
             assert all(abs(scores.get(match.id, match.score) - match.score) < 1e-6 for match in near)
         assert sum(shares) / len(shares) >= (0.98 if large else 1)
+
+
+def test_every_part_of_the_index_is_read_however_many_there_are(
+    vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "ANN_ROWS", 500)
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
+    apply(vectors, [make_row(number) for number in range(1000)], 1000)
+    config = IvfRq(distance_type="cosine", num_partitions=100)
+    vectors._open().create_index("vector", config=config)
+    assert len(found(vectors, 7, limit=990)) == 990
+
+
+def test_a_large_table_is_gathered_when_its_vectors_are_indexed(
+    vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fragments() -> int:
+        return int(vectors._open().stats()["fragment_stats"]["num_fragments"])
+
+    for start in range(0, 1000, 50):
+        apply(vectors, [make_row(number) for number in range(start, start + 50)], start + 50)
+    vectors.index()
+    assert fragments() == 20
+    monkeypatch.setattr(vector_index, "ANN_ROWS", 500)
+    monkeypatch.setattr(vector_index, "INDEXED_ROWS", 20)
+    before = found(vectors, 7, limit=40)
+    vectors.index()
+    assert (fragments(), indexes(vectors)["vector_idx"]) == (1, 0)
+    assert found(vectors, 7, limit=40) == before
+    assert vectors.watermark() == Watermark("e", 1000)
+    assert not vectors.damaged_files()
+    # A few new ones do not make it begin again, many do.
+    for number in range(1000, 1018):
+        apply(vectors, [make_row(number)], number + 1)
+    vectors.index()
+    assert fragments() == 19
+    monkeypatch.setattr(vector_index, "MANY_FRAGMENTS", 18)
+    vectors.index()
+    # LanceDB keeps rows apart that other indexes have from those that they lack.
+    assert (fragments(), indexes(vectors)["vector_idx"]) == (2, 0)
 
 
 def test_vectors_whose_length_no_index_takes_are_read(
