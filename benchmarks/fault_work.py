@@ -65,6 +65,7 @@ def limited(palace: Path, most_bytes: int, most: int, first: int) -> None:
     import signal
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # that of a module would be cut off, and stay
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     fill_up(palace, most, first)
 

@@ -256,8 +256,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     assert list(tmp_path.glob(".*.draft")) == []
 
 
+# Without bytecode: that of a module would be cut off, and stay.
 LIMITED = """
 import resource, sys
+sys.dont_write_bytecode = True
 from castle.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 main(sys.argv[2:])

@@ -269,8 +269,10 @@ def test_a_ledger_that_others_use_is_not_opened_past_them(
     first.close()
 
 
+# Without bytecode: that of a module would be cut off, and stay.
 LIMITED = """
 import resource, signal, sys
+sys.dont_write_bytecode = True
 from castle.cli import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))

@@ -735,6 +735,7 @@ import resource
 from castle.errors import CastleError
 palace = Palace(root)
 print("ready", flush=True)
+sys.dont_write_bytecode = True  # that of a module would be cut off, and stay
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 try:
     reindex.reindex(palace, second.SecondEmbedder())
