@@ -9,8 +9,8 @@ where it was.
 
 Cold means a new process, files that are not in the cache of the operating system, and no cached tokens; warm
 is the same questions once more. The limits are a scan of the same vectors in NumPy, in memory, and the
-built-in model alone. ``load`` is that of the machine before and after a step: on a busy one, look at the time
-of the processor, which counts all threads.
+built-in model alone. NumPy has one thread, as in the commands and servers. ``load`` is that of the machine
+before and after a step: on a busy one, look at the time of the processor, which counts all threads.
 """
 
 from __future__ import annotations
@@ -283,7 +283,9 @@ def _run(work: Path, size: int, step: str, tree: Path) -> dict[str, Any]:
     if not kept.exists():
         print(f"{size:,} {step}", file=sys.stderr, flush=True)
         command = [sys.executable, "-m", "benchmarks.scale", "--work", str(work), "--tree", str(tree)]
-        subprocess.run([*command, "--step", step, "--sizes", str(size), "--out", str(kept)], check=True)
+        one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        command += ["--step", step, "--sizes", str(size), "--out", str(kept)]
+        subprocess.run(command, check=True, env=one_thread)
     loaded: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
     return loaded
 

@@ -30,6 +30,7 @@ FEW_FRAGMENTS = 16
 takes three times as long as in two."""
 MANY_FRAGMENTS = 200
 """Fragments from which an index of vectors is made anew for being spread over them."""
+AT_ONCE = timedelta(milliseconds=1)
 
 COLUMNS = ("id", "source", "authored_at", "wing", "room", "role", "kind", "state", "vector")
 _TREES = ("id", "source", "authored_at")
@@ -40,11 +41,11 @@ def pays(table: Any, where: str) -> bool:
     return bool(table.count_rows() >= ANN_ROWS and table.count_rows(where) >= ANN_ROWS)
 
 
-def gather(table: Any, retention: timedelta) -> None:
+def gather(table: Any) -> None:
     """Rewrite a large table in few fragments before its index of vectors is made, if it has many.
 
-    Meanwhile there is no such index: LanceDB would divide it into other parts. Versions of before
-    ``retention`` are deleted.
+    Meanwhile there is no such index: LanceDB would divide it into other parts. Earlier versions are deleted,
+    as they take the room of the whole table; whoever reads one has to open the table again.
     """
     rows = table.count_rows()
     fragments = table.stats()["fragment_stats"]["num_fragments"]
@@ -54,7 +55,7 @@ def gather(table: Any, retention: timedelta) -> None:
     if _is_late(known, rows) or fragments > MANY_FRAGMENTS:
         if known is not None:
             table.drop_index("vector_idx")
-        table.optimize(cleanup_older_than=retention)
+        table.optimize(cleanup_older_than=AT_ONCE)
 
 
 def refresh(table: Any, columns: Sequence[str] = COLUMNS) -> None:

@@ -280,7 +280,7 @@ class Vectors:
         The caller holds the projection's lock; nobody who searches waits for it.
         """
         with self._edge():
-            vector_index.gather(self._open(), RETENTION)
+            vector_index.gather(self._open())
             vector_index.refresh(self._open())
             self._sums.note()
 

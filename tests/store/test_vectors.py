@@ -383,10 +383,14 @@ def test_a_large_table_is_gathered_when_its_vectors_are_indexed(
     assert fragments() == 20
     monkeypatch.setattr(vector_index, "ANN_ROWS", 500)
     monkeypatch.setattr(vector_index, "INDEXED_ROWS", 20)
-    before = found(vectors, 7, limit=40)
+    before, size = found(vectors, 7, limit=40), vectors.disk_bytes()
+    reader = Vectors(vectors.path, IDENTITY)
+    assert found(reader, 7, limit=40) == before
     vectors.index()
     assert (fragments(), indexes(vectors)["vector_idx"]) == (1, 0)
-    assert found(vectors, 7, limit=40) == before
+    assert found(vectors, 7, limit=40) == found(reader, 7, limit=40) == before
+    assert len(list(vectors.directory.glob("data/*"))) == 1
+    assert vectors.disk_bytes() < size
     assert vectors.watermark() == Watermark("e", 1000)
     assert not vectors.damaged_files()
     # A few new ones do not make it begin again, many do.
