@@ -75,7 +75,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     except KeyboardInterrupt:
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # the terminal has written ^C
-        _complain("interrupted; run the same command again to go on")
+        _complain("interrupted; run the same command again")
         return INTERRUPTED
     except BrokenPipeError:
         raise

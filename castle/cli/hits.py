@@ -76,18 +76,24 @@ def say_end(result: SearchResult, explain: bool) -> None:
 
 
 def stages_line(result: SearchResult, explain: bool = False) -> str:
-    """Return one line that says what ran and what did not; explaining, in what time, and why not."""
+    """Return one line that says what ran and what did not; explaining, in what time, and why not.
+
+    A long page goes through the later stages in several blocks, which are told as one.
+    """
     ran = [r for r in result.stages if r.status == "ran"]
     if explain:
-        took = ", ms: " + " · ".join(f"{r.name} {1000 * r.seconds:.0f}" for r in ran)
+        spent: dict[str, float] = {}
+        for report in ran:
+            spent[report.name] = spent.get(report.name, 0.0) + 1000 * report.seconds
+        took = ", ms: " + " · ".join(f"{name} {ms:.0f}" for name, ms in spent.items())
     else:
-        took = f": {', '.join(r.name for r in ran if r.name not in _ALWAYS)}"
-        missing = ", ".join(r.name for r in result.stages if r.status != "ran")
+        took = f": {', '.join(dict.fromkeys(r.name for r in ran if r.name not in _ALWAYS))}"
+        missing = ", ".join(dict.fromkeys(r.name for r in result.stages if r.status != "ran"))
         return f"mode {result.mode}{took}{f'; without {missing}' if missing else ''}"
-    skipped: dict[str, list[str]] = {}
+    skipped: dict[str, dict[str, None]] = {}
     for report in result.stages:
         if report.status != "ran":
-            skipped.setdefault(report.status.removeprefix("skipped: "), []).append(report.name)
+            skipped.setdefault(report.status.removeprefix("skipped: "), {})[report.name] = None
     left_out = "".join(f"; without {', '.join(names)} ({reason})" for reason, names in skipped.items())
     return f"mode {result.mode}{took}{left_out}"
 

@@ -186,6 +186,8 @@ def _say_why(found: Why) -> None:
 
 def unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | None = None) -> str:
     """Say that a wing or room that was asked for is not there, and which are, or which have near names."""
+    if not places:
+        return "nothing is filed yet: castle mine PATH"
     wings = sorted({place.wing for place in places})
     if wing is not None and wing not in wings:
         return f"there is no wing {wing}{_there_are(wing, wings)}"
@@ -196,8 +198,6 @@ def unknown_place(places: Sequence[PlaceCount], wing: str | None, room: str | No
 
 
 def _there_are(asked: str, names: Sequence[str]) -> str:
-    if not names:
-        return ""
     if len(names) <= _NAMED:
         return f"; there are: {', '.join(names)}"
     near = get_close_matches(asked, names, _NAMED, 0.5)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from castle.records import Scope
 from castle.search.candidates import Candidate, recalled
 from castle.search.question import Question
-from castle.search.run import model_time
+from castle.search.run import StageUnavailable, model_time
 from castle.search.signals import time_edge
+from castle.store.catchup import behind
 from castle.store.lexicon import LexicalMatch, Lexicon
 from castle.store.palace import Palace
-from castle.store.projection import ProjectionUnavailable, Watermark
+from castle.store.projection import Projection, ProjectionUnavailable, Watermark
 from castle.store.reading import changed_in_scope, drawers_by_id, served
 from castle.store.speaking import drawers_about
 from castle.text.when import BEGINNING, ENDLESS
@@ -51,9 +53,10 @@ def dense(
     with model_time():
         vector = embedder.embed_query(query)
     found: dict[str, Candidate] = {}
-    for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
-        for match in (held or space.vectors).search(vector, part, most):
-            found.setdefault(match.id, recalled(match.id, match.sha256, match.score))
+    with _awaited(palace, space.vectors):
+        for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
+            for match in (held or space.vectors).search(vector, part, most):
+                found.setdefault(match.id, recalled(match.id, match.sha256, match.score))
     return _best_first(found.values())
 
 
@@ -62,10 +65,28 @@ def lexical(
 ) -> list[Candidate]:
     """Return the drawers that share words with the query, best BM25 score first; likewise of dated scopes."""
     found: dict[str, Candidate] = {}
-    for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
-        for candidate in _candidates(palace.lexicon.search(query, part, most)):
-            found.setdefault(candidate.id, candidate)
+    with _awaited(palace, palace.lexicon):
+        for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
+            for candidate in _candidates(palace.lexicon.search(query, part, most)):
+                found.setdefault(candidate.id, candidate)
     return _best_first(found.values())
+
+
+@contextmanager
+def _awaited(palace: Palace, projection: Projection) -> Iterator[None]:
+    """Take nothing amiss where a projection is missing because it is only just being made, or has nothing."""
+    try:
+        yield
+    except ProjectionUnavailable:
+        if projection.disk_bytes():
+            raise
+        if not behind(palace, projection):
+            raise StageUnavailable("nothing is filed yet") from None
+        lock = palace.lock(projection.name)
+        if lock.try_acquire():
+            lock.release()
+            raise
+        raise StageUnavailable("it is being made for the first time") from None
 
 
 def _best_first(candidates: Iterable[Candidate]) -> list[Candidate]:

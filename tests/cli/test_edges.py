@@ -506,7 +506,7 @@ def test_a_signal_at_the_prompt_is_one_line(project: Path, number: signal.Signal
         rest = process.communicate(timeout=60)[1]
     assert process.returncode == code
     assert len((asked + rest).splitlines()) == 1
-    assert rest.strip() == "castle: interrupted; run the same command again to go on"
+    assert rest.strip() == "castle: interrupted; run the same command again"
     assert not (project / "castle.yaml").exists()
 
 
@@ -522,7 +522,7 @@ def test_at_a_terminal_the_line_stands_below_the_prompt(project: Path) -> None:
         assert process.wait(60) == 130
         said += os.read(ours, 1000)
     os.close(ours)
-    assert said.splitlines()[-1] == b"castle: interrupted; run the same command again to go on"
+    assert said.splitlines()[-1] == b"castle: interrupted; run the same command again"
 
 
 def test_termination_in_the_middle_of_a_mine_loses_nothing(tmp_path: Path) -> None:
@@ -561,7 +561,7 @@ castle.cli.main(["status"])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 130
-    assert done.stderr.splitlines() == ["castle: interrupted; run the same command again to go on"]
+    assert done.stderr.splitlines() == ["castle: interrupted; run the same command again"]
 
 
 def test_an_interrupt_while_a_connection_closes_is_one_line(project: Path, tmp_path: Path) -> None:
@@ -582,5 +582,5 @@ def test_an_interrupt_while_a_connection_closes_is_one_line(project: Path, tmp_p
         check=False,
     )
     assert done.returncode == 130
-    assert done.stderr.splitlines()[-1] == "castle: interrupted; run the same command again to go on"
+    assert done.stderr.splitlines()[-1] == "castle: interrupted; run the same command again"
     assert "Traceback" not in done.stderr

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from castle.cli.hits import stages_line
 from castle.cli.searching import unknown_place
+from castle.records import SearchResult, StageReport
 from castle.store.reading import PlaceCount
 from tests.cli.conftest import Run
 from tests.mine.conftest import FILES, write
@@ -132,6 +134,23 @@ def test_an_empty_answer_claims_no_stage_that_had_nothing_to_read(ask: Ask) -> N
     assert "fusion, signals; without cross-encoder, judge, soar, quality" in err
 
 
+def test_an_empty_palace_lacks_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run("mine", str(tmp_path / "empty")).code == 0
+    found = run("search", "harbour", "--by", "session")
+    assert (found.code, found.out) == (0, "")
+    assert "nothing is filed yet: castle mine PATH" in found.err and "degraded" not in found.err
+
+
+def test_the_blocks_of_a_long_page_are_told_as_one() -> None:
+    reports = [StageReport(name, "ran", 0.004, 20) for name in ("lexical", *3 * ["cross-encoder"])]
+    reports += 3 * [StageReport("judge", "skipped: it is switched off", 0.0, 20)]
+    result = SearchResult("query", (), tuple(reports), 0, (), mode="max")
+    assert stages_line(result) == "mode max: lexical, cross-encoder; without judge"
+    explained = "mode max, ms: lexical 4 · cross-encoder 12; without judge (it is switched off)"
+    assert stages_line(result, explain=True) == explained
+
+
 def test_an_unknown_place_is_told_with_those_whose_names_are_near() -> None:
     def place(wing: str) -> PlaceCount:
         return PlaceCount(wing, "general", 1, 0, 0)
@@ -140,7 +159,7 @@ def test_an_unknown_place_is_told_with_those_whose_names_are_near() -> None:
     assert unknown_place(few, "shop") == ""
     assert unknown_place(few, "gardn") == "there is no wing gardn; there are: garden, shop"
     assert unknown_place(few, "shop", "attic") == "there is no room attic; there are: general"
-    assert unknown_place([], "shop") == "there is no wing shop"
+    assert unknown_place([], "shop") == "nothing is filed yet: castle mine PATH"
     many = [place("garden"), *(place(f"x{number:03}") for number in range(50))]
     assert unknown_place(many, "gardn") == "there is no wing gardn; near it are: garden"
     assert unknown_place(many, "ooo").endswith("x018 and 31 more (`castle status`)")

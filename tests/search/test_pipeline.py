@@ -67,6 +67,20 @@ def test_what_no_index_holds_is_matched_in_the_ledger(palace: Palace) -> None:
     assert result.behind == 0
 
 
+def test_what_another_process_makes_for_the_first_time_needs_no_repair(palace: Palace) -> None:
+    file(palace.ledger, ["a new harbour"])
+    locks = [palace.lock(name) for name in (palace.lexicon.name, palace.vectors.name)]
+    assert all(lock.try_acquire() for lock in locks)
+    result = ask(palace, "harbour")
+    assert texts(result) == ["a new harbour"]
+    assert not any("repair" in reason for reason in result.degraded)
+    assert any("no vector" in reason for reason in result.degraded)
+    for lock in locks:
+        lock.release()
+    result = ask(palace, "harbour", options=NO_CATCH_UP)
+    assert any("castle repair" in reason for reason in result.degraded)
+
+
 def test_more_than_can_be_matched_in_the_ledger_is_counted(
     palace: Palace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
