@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-MOST_BYTES = 120_000_000
-"""Of the numbers of vectors; a table that has more is left to LanceDB. 104,000 drawers of the built-in."""
+MOST_BYTES = 90_000_000
+"""Of the numbers of vectors; a table that has more is left to LanceDB. 78,000 drawers of the built-in."""
 BYTES = 3
 """Of each number: 16 bits as the table has it, and 8 bits."""
 
