@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ def dense(
     with model_time():
         vector = embedder.embed_query(query)
     found: dict[str, Candidate] = {}
-    with _awaited(palace, space.vectors):
+    with _awaited(palace, lambda: space.vectors):
         for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
             for match in (held or space.vectors).search(vector, part, most):
                 found.setdefault(match.id, recalled(match.id, match.sha256, match.score))
@@ -65,7 +65,7 @@ def lexical(
 ) -> list[Candidate]:
     """Return the drawers that share words with the query, best BM25 score first; likewise of dated scopes."""
     found: dict[str, Candidate] = {}
-    with _awaited(palace, palace.lexicon):
+    with _awaited(palace, lambda: palace.lexicon):
         for part, most in ((scope, limit), *((part, DATED_LIMIT) for part in dated)):
             for candidate in _candidates(palace.lexicon.search(query, part, most)):
                 found.setdefault(candidate.id, candidate)
@@ -73,11 +73,12 @@ def lexical(
 
 
 @contextmanager
-def _awaited(palace: Palace, projection: Projection) -> Iterator[None]:
+def _awaited(palace: Palace, used: Callable[[], Projection]) -> Iterator[None]:
     """Take nothing amiss where a projection is missing because it is only just being made, or has nothing."""
     try:
         yield
     except ProjectionUnavailable:
+        projection = used()
         if projection.disk_bytes():
             raise
         if not behind(palace, projection):

@@ -6,11 +6,14 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
+import pytest
 import typer.main
 from typer.core import TyperGroup
 
 import castle.cli
+from castle import Castle
 from castle.cli.app import COMMANDS, app
 from castle.cli.root import new_app
 
@@ -47,6 +50,23 @@ def test_help_imports_no_more_than_it_needs() -> None:
     assert not HEAVY & set(loaded)
     own = [name for name in loaded if name.partition(".")[0] == "castle"]
     assert len(own) <= MOST_OWN, own
+
+
+def test_a_search_of_a_new_process_needs_no_lancedb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CASTLE_EMBEDDER_MODEL", "fake")
+    with Castle(tmp_path / "palace", embedder="fake") as castle:
+        castle.add("the harbour is closed", wing="w", room="r")
+        castle.search("harbour")
+    code = (
+        "import sys\nfrom castle.cli import main\n"
+        f"try:\n    main(['--palace', {str(tmp_path / 'palace')!r}, 'search', 'harbour'])\n"
+        "except SystemExit: pass\n"
+        "sys.stderr.write(' '.join(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "the harbour is closed" in done.stdout
+    assert "tantivy" in done.stderr.split()
+    assert "lancedb" not in done.stderr.split()
 
 
 def test_the_table_of_commands_is_what_their_modules_say() -> None:
